@@ -1,0 +1,1 @@
+"""Serve large language models on Amazon EKS at the lowest honest cost."""

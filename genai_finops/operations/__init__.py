@@ -1,0 +1,1 @@
+"""The rules of run-time automation as pure functions: no clock, no network, no AWS."""

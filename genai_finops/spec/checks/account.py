@@ -1,0 +1,257 @@
+"""Will AWS and Kubernetes accept what surrounds the models: region, zones, names, networks, budget?"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from ipaddress import IPv4Network, ip_network
+from typing import Final
+
+from genai_finops.catalog import instance_types, kubernetes_versions, regions, zones
+from genai_finops.spec import names
+from genai_finops.spec.platform import Platform
+from genai_finops.spec.problems import Problem, one_of
+
+MAX_VOLUME_THROUGHPUT_PER_IOPS: Final = 0.25
+"""MiB/s of gp3 throughput per provisioned IOPS (Amazon EBS documentation)."""
+
+MAX_BUDGET_ALERTS: Final = 5
+
+_TAG: Final = re.compile(r"[\w\s.:/=+@-]*")
+_RESERVED_TAGS: Final = ("aws:", "kubernetes.io/", "karpenter.sh/", "karpenter.k8s.aws/", "eks:", "genai-finops:")
+_MAX_TAGS: Final = 40
+
+
+def problems(platform: Platform) -> Iterator[Problem]:
+    yield from _region(platform)
+    yield from _names(platform)
+    yield from _network(platform)
+    yield from _cluster(platform)
+    yield from _pools(platform)
+    yield from _gateway(platform)
+    yield from _budget(platform)
+    yield from _tags(platform)
+
+
+def _region(platform: Platform) -> Iterator[Problem]:
+    if platform.region not in regions():
+        yield Problem(
+            "region", f"is {platform.region!r}", "The catalog does not have that region.", f"Use {one_of(regions())}."
+        )
+        return
+    allowed = zones(platform.region)
+    for index, zone in enumerate(platform.zones):
+        if zone not in allowed:
+            yield Problem(
+                f"zones[{index}]",
+                f"is {zone!r}",
+                f"{platform.region} has no such zone for new subnets.",
+                f"Use {one_of(allowed)}.",
+            )
+    yield from _unique("zones[{}]", platform.zones, "zone")
+
+
+def _names(platform: Platform) -> Iterator[Problem]:
+    for name in names.derived(platform):
+        if name.excess > 0:
+            yield Problem(
+                name.path,
+                f"is {name.excess} characters too long",
+                f"It makes the {name.what} {name.value}, which has {len(name.value)} characters; {name.limit} are "
+                "allowed.",
+                f"Shorten it by {name.excess}.",
+            )
+    same_names = list(_unique("models[{}].name", [model.name for model in platform.models], "name"))
+    yield from same_names
+    if not same_names:
+        yield from _unique("models[{}].served_name", [model.served_as for model in platform.models], "served name")
+
+
+def _unique(path: str, values: list[str] | tuple[str, ...], what: str) -> Iterator[Problem]:
+    for value, count in Counter(values).items():
+        if count > 1:
+            index = len(values) - 1 - values[::-1].index(value)
+            yield Problem(
+                path.format(index), f"is {value!r}", f"Another entry has the same {what}.", "Give each its own."
+            )
+
+
+def _network(platform: Platform) -> Iterator[Problem]:
+    yield from _networks("network.cidr", [platform.network.cidr])
+    block = _parse(platform.network.cidr)
+    if block is not None and not 16 <= block.prefixlen <= 20:
+        yield Problem(
+            "network.cidr",
+            f"is {platform.network.cidr!r}",
+            "Each zone gets a private subnet, and each pod an address of it.",
+            "Use a private IPv4 block from /16 to /20.",
+        )
+    if platform.network.nat_gateways > len(platform.zones):
+        yield Problem(
+            "network.nat_gateways",
+            f"is {platform.network.nat_gateways}",
+            f"There are {len(platform.zones)} zones, and a zone has at most one.",
+            f"Use 1 to {len(platform.zones)}.",
+        )
+    yield from _unique("network.interface_endpoints[{}]", platform.network.interface_endpoints, "service")
+
+
+def _networks(path: str, blocks: list[str] | tuple[str, ...]) -> Iterator[Problem]:
+    for index, block in enumerate(blocks):
+        if _parse(block) is None:
+            where = path if path == "network.cidr" else f"{path}[{index}]"
+            yield Problem(
+                where, f"is {block!r}", "It is not an IPv4 network.", "Use a block such as 10.0.0.0/16, no host bits set."
+            )
+
+
+def _parse(block: str) -> IPv4Network | None:
+    try:
+        network = ip_network(block)
+    except ValueError:
+        return None
+    return network if isinstance(network, IPv4Network) else None
+
+
+def _cluster(platform: Platform) -> Iterator[Problem]:
+    cluster = platform.cluster
+    if cluster.version not in kubernetes_versions():
+        yield Problem(
+            "cluster.version",
+            f"is {cluster.version!r}",
+            "The catalog has no support dates for that Kubernetes version on EKS.",
+            f"Use {one_of(kubernetes_versions())}, in quotes.",
+        )
+    yield from _networks("cluster.public_access_cidrs", cluster.public_access_cidrs)
+    if "0.0.0.0/0" in cluster.public_access_cidrs:
+        yield Problem(
+            "cluster.public_access_cidrs",
+            "has 0.0.0.0/0",
+            "The API server would be open to the internet.",
+            "List the networks you work from, or none and reach it from inside the VPC.",
+        )
+    nodes = cluster.system_nodes
+    known = [name for name, instance in instance_types().items() if instance.accelerator is None]
+    if nodes.instance_type not in known:
+        yield Problem(
+            "cluster.system_nodes.instance_type",
+            f"is {nodes.instance_type!r}",
+            "System nodes are Graviton instances without accelerators that the catalog knows.",
+            f"Use {one_of(known)}.",
+        )
+    if nodes.count > nodes.max_count:
+        yield Problem(
+            "cluster.system_nodes.count",
+            f"is {nodes.count}",
+            f"max_count is {nodes.max_count}.",
+            f"Use at most {nodes.max_count}, or raise max_count.",
+        )
+    yield from _unique("cluster.admin_roles[{}]", cluster.admin_roles, "role")
+    for addon, version in cluster.addon_versions.items():
+        if version != "default" and not re.fullmatch(r"v\d+\.\d+\.\d+-eksbuild\.\d+", version):
+            yield Problem(
+                f"cluster.addon_versions.{addon}",
+                f"is {version!r}",
+                "It is not a version of an EKS add-on.",
+                "Use a version such as v1.20.4-eksbuild.1, or default.",
+            )
+
+
+def _pools(platform: Platform) -> Iterator[Problem]:
+    for family, pool in platform.node_pools.items():
+        path = f"node_pools.{family}"
+        if family not in platform.families:
+            yield Problem(
+                path, "is set", "No model runs on that family.", f"Families in use: {one_of(platform.families)}."
+            )
+        volume = pool.volume
+        if volume.throughput_mib_s > volume.iops * MAX_VOLUME_THROUGHPUT_PER_IOPS:
+            yield Problem(
+                f"{path}.volume.throughput_mib_s",
+                f"is {volume.throughput_mib_s}",
+                f"gp3 gives at most 0.25 MiB/s for each of the {volume.iops} IOPS.",
+                f"Use at most {int(volume.iops * MAX_VOLUME_THROUGHPUT_PER_IOPS)}, or raise iops to "
+                f"{int(volume.throughput_mib_s / MAX_VOLUME_THROUGHPUT_PER_IOPS)}.",
+            )
+
+
+def _gateway(platform: Platform) -> Iterator[Problem]:
+    gateway = platform.gateway
+    yield from _networks("gateway.allowed_cidrs", gateway.allowed_cidrs)
+    if gateway.scheme == "internet-facing":
+        if gateway.certificate_arn is None:
+            yield Problem(
+                "gateway.certificate_arn",
+                "is missing",
+                "Prompts and the API key would cross the internet in clear text.",
+                "Give the ARN of an ACM certificate, or use scheme: internal.",
+            )
+        if not gateway.api_key:
+            yield Problem(
+                "gateway.api_key",
+                "is false",
+                "Anyone on the internet could spend your accelerators.",
+                "Leave it true, or use scheme: internal.",
+            )
+        if not gateway.allowed_cidrs:
+            yield Problem(
+                "gateway.allowed_cidrs",
+                "is missing",
+                "An internet-facing load balancer must say who may connect.",
+                "List networks; 0.0.0.0/0 if really everyone.",
+            )
+
+
+def _budget(platform: Platform) -> Iterator[Problem]:
+    budget = platform.budget
+    if budget is None:
+        return
+    if not budget.monthly_usd.is_finite() or budget.monthly_usd <= 0:
+        yield Problem(
+            "budget.monthly_usd", f"is {budget.monthly_usd}", "A budget is an amount above zero.", "Use US dollars a month."
+        )
+    for field in ("actual_thresholds_percent", "forecast_thresholds_percent"):
+        thresholds = getattr(budget, field)
+        if list(thresholds) != sorted(set(thresholds)):
+            yield Problem(
+                f"budget.{field}",
+                f"is {list(thresholds)}",
+                "Each threshold alerts once, in ascending order.",
+                f"Use {sorted(set(thresholds))}.",
+            )
+    alerts = len(budget.actual_thresholds_percent) + len(budget.forecast_thresholds_percent)
+    if alerts > MAX_BUDGET_ALERTS:
+        yield Problem(
+            "budget",
+            f"has {alerts} thresholds",
+            f"AWS Budgets takes {MAX_BUDGET_ALERTS} alerts per budget, actual and forecast together.",
+            f"Leave out {alerts - MAX_BUDGET_ALERTS}.",
+        )
+    if not platform.notifications.emails and platform.notifications.slack is None:
+        yield Problem(
+            "notifications",
+            "names nobody",
+            "There is a budget, and no one would hear that it is spent.",
+            "Add notifications.emails or notifications.slack.",
+        )
+
+
+def _tags(platform: Platform) -> Iterator[Problem]:
+    if len(platform.tags) > _MAX_TAGS:
+        yield Problem(
+            "tags", f"has {len(platform.tags)} entries", "AWS allows 50, and the platform adds its own.", "Use at most 40."
+        )
+    for key, value in platform.tags.items():
+        if key.startswith(_RESERVED_TAGS) or not key or len(key) > 128 or not _TAG.fullmatch(key):
+            yield Problem(
+                "tags",
+                f"has the key {key!r}",
+                f"Keys have 1 to 128 characters and do not start with {one_of(_RESERVED_TAGS)}.",
+                "Rename it.",
+            )
+        if len(value) > 256 or not _TAG.fullmatch(value):
+            yield Problem(
+                f"tags.{key}",
+                f"is {value!r}",
+                "Values have at most 256 letters, digits, spaces and . : / = + - @ _.",
+                "Shorten or rename it.",
+            )

@@ -1,0 +1,88 @@
+"""Can it be run: scaling bounds, the stop that must fit the Spot notice, schedules, objectives."""
+
+from collections.abc import Iterator
+from typing import Final
+from zoneinfo import available_timezones
+
+from genai_finops.spec.checks.engine import source_problems
+from genai_finops.spec.model import TIME_TO_FIRST_TOKEN_BUCKETS, Model
+from genai_finops.spec.problems import Problem, one_of
+
+SPOT_NOTICE_SECONDS: Final = 120
+"""EC2 gives two minutes between the interruption warning and the loss."""
+
+DRAIN_SAFETY_SECONDS: Final = 20
+"""From the warning to the first SIGTERM (Karpenter's drain), and from the last answer to a stopped server (assumed)."""
+
+
+def problems(model: Model, path: str) -> Iterator[Problem]:
+    yield from source_problems(model, path)
+    yield from _replicas(model, path)
+    yield from _drain(model, path)
+    yield from _schedule(model, path)
+    yield from _objective(model, path)
+
+
+def _replicas(model: Model, path: str) -> Iterator[Problem]:
+    scaling = model.scaling
+    if scaling.min_replicas < 1:
+        yield Problem(
+            f"{path}.scaling.min_replicas",
+            f"is {scaling.min_replicas}",
+            "The queue is measured by the server itself, so at zero replicas the metric is gone and nothing wakes the "
+            "model again.",
+            "Use 1 or more, and a schedule for the hours in which the model may sleep.",
+        )
+    if scaling.min_replicas > scaling.max_replicas:
+        yield Problem(
+            f"{path}.scaling.min_replicas",
+            f"is {scaling.min_replicas}",
+            f"max_replicas is {scaling.max_replicas}.",
+            f"Use at most {scaling.max_replicas}, or raise max_replicas.",
+        )
+
+
+def _drain(model: Model, path: str) -> Iterator[Problem]:
+    longest = SPOT_NOTICE_SECONDS - DRAIN_SAFETY_SECONDS
+    if model.drain_seconds > longest:
+        yield Problem(
+            f"{path}.drain_seconds",
+            f"is {model.drain_seconds}",
+            f"A Spot instance is gone {SPOT_NOTICE_SECONDS} s after its warning, and {DRAIN_SAFETY_SECONDS} s go to "
+            "noticing it and stopping the server. The pod's termination grace period is the same limit.",
+            f"Use at most {longest}.",
+        )
+
+
+def _schedule(model: Model, path: str) -> Iterator[Problem]:
+    schedule = model.schedule
+    if schedule is None:
+        return
+    if schedule.time_zone not in available_timezones():
+        yield Problem(
+            f"{path}.schedule.time_zone",
+            f"is {schedule.time_zone!r}",
+            "It is not an IANA time zone.",
+            "Use a name such as Europe/Berlin, America/New_York or UTC.",
+        )
+    for index, window in enumerate(schedule.awake):
+        try:
+            window.window()
+        except ValueError as error:
+            yield Problem(
+                f"{path}.schedule.awake[{index}]",
+                f"is {window.days} {window.start} to {window.end}",
+                f"{error}.",
+                "For example days: Mon-Fri, start: \"07:00\", end: \"19:00\".",
+            )
+
+
+def _objective(model: Model, path: str) -> Iterator[Problem]:
+    seconds = model.objective.time_to_first_token_seconds
+    if seconds not in TIME_TO_FIRST_TOKEN_BUCKETS:
+        yield Problem(
+            f"{path}.objective.time_to_first_token_seconds",
+            f"is {seconds:g}",
+            "Requests can only be counted at the bounds of vLLM's histogram.",
+            f"Use {one_of(f'{bound:g}' for bound in TIME_TO_FIRST_TOKEN_BUCKETS)}.",
+        )

@@ -1,0 +1,236 @@
+"""One served model: where its weights come from, what it runs on, how it scales and when it sleeps."""
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field, StringConstraints
+
+from genai_finops.catalog import InstanceType, ModelShape, families, instance_type, model_shape
+from genai_finops.catalog.instances import Vendor
+from genai_finops.operations.windows import Window, parse_days, parse_time
+from genai_finops.spec.base import Section
+
+TIME_TO_FIRST_TOKEN_BUCKETS: Final = (0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0)
+"""Bounds of vLLM's `vllm:time_to_first_token_seconds` histogram that make sense as an objective: a burn rate can only
+be counted at a bound."""
+
+HUB: Final = "hf://"
+S3: Final = "s3://"
+
+Spot = Literal["prefer", "only", "never"]
+DnsLabel = Annotated[str, StringConstraints(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$")]
+
+
+class Shape(Section):
+    """The numbers from a model's config.json, for a model that the catalog does not know."""
+
+    parameters: int = Field(gt=0)
+    layers: int = Field(gt=0)
+    attention_heads: int = Field(gt=0)
+    key_value_heads: int = Field(gt=0)
+    head_dimension: int = Field(gt=0)
+    max_position_embeddings: int = Field(gt=0)
+
+
+class Accelerator(Section):
+    """The instances a model may run on."""
+
+    family: str
+    """Instance family, such as inf2, trn1, g6e or p5."""
+    sizes: tuple[str, ...] = ()
+    """Sizes Karpenter may choose from, such as xlarge. Default: the smallest that the model fits."""
+    tensor_parallel_size: int | None = Field(default=None, ge=1)
+    """Cores (Neuron) or GPUs (NVIDIA) one replica is split over. Default: 2 on Neuron, 1 on NVIDIA."""
+
+
+class Buckets(Section):
+    """Sequence lengths that the graphs are compiled for. Prompts are padded to the next one."""
+
+    context_encoding: tuple[int, ...] = ()
+    """Default: powers of two from 512 up to max_model_len."""
+    token_generation: tuple[int, ...] = ()
+    """Default: the same."""
+
+
+class Engine(Section):
+    """How vLLM runs the model."""
+
+    image: str | None = Field(default=None, min_length=3)
+    """Default: the pinned vLLM image for the accelerator."""
+    max_model_len: int = Field(default=4096, ge=128)
+    """Longest prompt plus answer, in tokens."""
+    max_num_seqs: int | None = Field(default=None, ge=1)
+    """Requests served at once by a replica. Default: 8 on Neuron, 128 on NVIDIA."""
+    dtype: Literal["bfloat16", "float16"] = "bfloat16"
+    quantization: Literal["int8", "fp8"] | None = None
+    """int8 weights on Neuron, fp8 on NVIDIA."""
+    buckets: Buckets = Buckets()
+    prefix_caching: bool | None = None
+    """Default: off on Neuron, on on NVIDIA."""
+    block_size: int | None = Field(default=None, ge=1)
+    """Tokens per block of the KV cache. Default: max_model_len on Neuron, vLLM's choice on NVIDIA."""
+    num_gpu_blocks_override: int | None = Field(default=None, ge=1)
+    """Blocks of the KV cache. Default: max_num_seqs on Neuron, measured by vLLM on NVIDIA."""
+    gpu_memory_utilization: float | None = Field(default=None, gt=0, le=0.98)
+    """Share of GPU memory that vLLM takes. NVIDIA only; default 0.9."""
+    neuron_config: dict[str, Any] = Field(default_factory=dict)
+    """Further keys of override_neuron_config. Neuron only."""
+    compiled_artifacts: str | None = None
+    """s3:// prefix with graphs compiled for exactly this configuration. Neuron only. Without it the server compiles
+    at start, which takes a large host and a quarter of an hour or more."""
+    extra_args: tuple[str, ...] = ()
+    """Further arguments of `vllm serve`."""
+    env: dict[str, str] = Field(default_factory=dict)
+    """Further environment variables of the server."""
+
+
+class Resources(Section):
+    """What one replica asks of its node beside the accelerator."""
+
+    cpu: int | None = Field(default=None, ge=1)
+    """Cores requested. Default: what one replica's share of the smallest node allows, at most 8."""
+    memory_gib: int | None = Field(default=None, ge=1)
+    """Requested and limited. Default: what one replica's share of the smallest node allows, at most 64."""
+    shared_memory_gib: int = Field(default=2, ge=1)
+    """Size of the memory-backed /dev/shm; counts towards memory_gib."""
+
+
+class ScaleUp(Section):
+    stabilization_seconds: int = Field(default=0, ge=0, le=3600)
+    percent: int = Field(default=100, ge=1)
+    period_seconds: int = Field(default=15, ge=1, le=1800)
+
+
+class ScaleDown(Section):
+    stabilization_seconds: int = Field(default=300, ge=0, le=3600)
+    percent: int = Field(default=10, ge=1, le=100)
+    period_seconds: int = Field(default=60, ge=1, le=1800)
+
+
+class Scaling(Section):
+    """When replicas are added and removed."""
+
+    min_replicas: int = Field(default=1, ge=0)
+    max_replicas: int = Field(default=10, ge=1)
+    queue_per_replica: int = Field(default=5, ge=1)
+    """Requests waiting per replica at which another one is added."""
+    kv_cache_target: float | None = Field(default=None, gt=0, lt=1)
+    """Average use of the KV cache at which another replica is added. Default: not used."""
+    polling_interval_seconds: int = Field(default=15, ge=5, le=300)
+    cooldown_seconds: int = Field(default=300, ge=0)
+    scale_up: ScaleUp = ScaleUp()
+    scale_down: ScaleDown = ScaleDown()
+
+
+class AwakeWindow(Section):
+    """A weekly window in which the model serves."""
+
+    days: str
+    """Such as Mon-Fri or Sat,Sun: the days the window starts on."""
+    start: str
+    """HH:MM, local time."""
+    end: str
+    """HH:MM, local time; at or before the start means the next day."""
+
+    def window(self) -> Window:
+        """The window in minutes.
+
+        Raises:
+            ValueError: when the days or a time do not parse.
+        """
+        return Window(parse_days(self.days), parse_time(self.start), parse_time(self.end))
+
+
+class Schedule(Section):
+    """When the model is awake. Outside these windows it sleeps at zero replicas and costs nothing."""
+
+    time_zone: str
+    """IANA zone, such as Europe/Berlin."""
+    awake: tuple[AwakeWindow, ...] = Field(min_length=1)
+
+
+class Probes(Section):
+    """How long the server may take, and how often it is asked."""
+
+    startup_seconds: int = Field(default=1800, ge=60, le=7200)
+    """From container start to the first healthy answer: download, compilation and load included."""
+    readiness_period_seconds: int = Field(default=10, ge=1, le=60)
+    liveness_period_seconds: int = Field(default=15, ge=5, le=120)
+    liveness_failures: int = Field(default=4, ge=1, le=20)
+
+
+class Objective(Section):
+    """The service level that alerts are computed from."""
+
+    time_to_first_token_seconds: float = 2.5
+    """One of the bounds of vLLM's histogram."""
+    percent: float = Field(default=95, gt=0, lt=100)
+    """Share of requests that get their first token in that time."""
+
+
+class Model(Section):
+    """One model served by the platform."""
+
+    name: DnsLabel
+    """Lower-case name; resources and the URL path are derived from it."""
+    source: str
+    """hf://organisation/repository, or s3://bucket/prefix (weights under <prefix>/<revision>/)."""
+    revision: str
+    """Commit hash on the hub, or the folder under the S3 prefix: never a branch, which moves."""
+    served_name: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$")
+    """The `model` that clients ask for. Default: name."""
+    shape: Shape | None = None
+    """Needed for models that the catalog does not know."""
+    accelerator: Accelerator
+    engine: Engine = Engine()
+    resources: Resources = Resources()
+    scaling: Scaling = Scaling()
+    spot: Spot = "prefer"
+    """prefer: Spot first, on demand when Spot has none. only: never on demand. never: on demand only."""
+    schedule: Schedule | None = None
+    """Default: always awake."""
+    probes: Probes = Probes()
+    drain_seconds: int = Field(default=90, ge=0)
+    """Time for requests in flight when a replica is stopped."""
+    objective: Objective = Objective()
+
+    @property
+    def repository(self) -> str:
+        """`organisation/repository` on the hub; empty for weights in S3."""
+        return self.source.removeprefix(HUB) if self.source.startswith(HUB) else ""
+
+    @property
+    def served_as(self) -> str:
+        return self.served_name or self.name
+
+    @property
+    def known_shape(self) -> ModelShape | None:
+        """The shape from the file, else from the catalog, else None (which the checks refuse)."""
+        if self.shape:
+            return ModelShape(name=self.repository or self.name, **self.shape.model_dump())
+        return model_shape(self.repository)
+
+    @property
+    def vendor(self) -> Vendor:
+        accelerator = families()[self.accelerator.family][0].accelerator
+        assert accelerator  # families() lists only types that carry one
+        return accelerator.vendor
+
+    @property
+    def is_neuron(self) -> bool:
+        return self.vendor == "neuron"
+
+    @property
+    def tensor_parallel_size(self) -> int:
+        return self.accelerator.tensor_parallel_size or (2 if self.is_neuron else 1)
+
+    @property
+    def max_num_seqs(self) -> int:
+        return self.engine.max_num_seqs or (8 if self.is_neuron else 128)
+
+    @property
+    def prefix_caching(self) -> bool:
+        return not self.is_neuron if self.engine.prefix_caching is None else self.engine.prefix_caching
+
+    def instance_types(self, sizes: tuple[str, ...]) -> tuple[InstanceType, ...]:
+        """The catalog's types of this model's family with these sizes, in the order given."""
+        return tuple(instance_type(f"{self.accelerator.family}.{size}") for size in sizes)

@@ -1,0 +1,106 @@
+# What can be done here: `make help`. `make synth` and `make test` set up what they need; the only
+# prerequisites are GNU make and Python 3.11 or newer. Arguments go through: make test ARGS="-k budget".
+
+PYTHON ?= python3
+export PLATFORM ?= platform.yaml
+ARGS ?=
+
+PY := .venv/bin/python
+# jsii (the Node side of the CDK) runs on the pinned Node, whatever else is installed.
+export JSII_NODE := $(CURDIR)/.venv/bin/node
+# Trust the certificate authorities of the system, as pip does: needed behind a company proxy.
+export NODE_USE_SYSTEM_CA ?= 1
+NODE_FIRST := PATH="$(CURDIR)/.venv/bin:$$PATH"
+CDK := $(NODE_FIRST) node_modules/.bin/cdk
+UV_COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--only-binary :all: --system-certs --no-emit-index-url --custom-compile-command "make lock"
+TYPED := $(wildcard genai_finops k8s_charts stacks lambdas app.py)
+
+RUNTIME := .venv/.runtime.stamp
+DEV := .venv/.dev.stamp
+NODE := node_modules/.stamp
+
+.DEFAULT_GOAL := help
+# One thing after the other: several targets may set up the same folder.
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help synth test snapshots lint format types check schema bench cdk diff deploy destroy lock clean distclean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+
+## the platform
+
+synth: $(RUNTIME) ## plan and synthesize platform.yaml into cdk.out (another file: PLATFORM=other.yaml)
+	@$(PY) app.py
+
+diff: synth $(NODE) ## synthesize, then compare with what is deployed
+	$(CDK) diff --app cdk.out $(ARGS)
+
+deploy: synth $(NODE) ## synthesize, then deploy all stacks
+	$(CDK) deploy --all --app cdk.out --concurrency 4 $(ARGS)
+
+destroy: synth $(NODE) ## synthesize, then destroy all stacks
+	$(CDK) destroy --all --app cdk.out $(ARGS)
+
+cdk: $(RUNTIME) $(NODE) ## any other CDK command: make cdk ARGS="bootstrap"
+	$(CDK) $(ARGS)
+
+## the code
+
+test: $(DEV) $(NODE) ## run the tests
+	$(PY) -m pytest -n auto --dist loadfile $(ARGS)
+
+snapshots: $(DEV) $(NODE) ## run the tests and accept what they synthesize as the new snapshots
+	$(PY) -m pytest --snapshot-update $(ARGS)
+
+lint: $(DEV) ## ruff: rules and formatting
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+format: $(DEV) ## ruff: repair what can be repaired, and format
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+types: $(DEV) ## mypy, strict
+	$(PY) -m mypy $(TYPED)
+
+check: lint types test ## lint, types and test
+
+schema: $(RUNTIME) ## write platform.schema.json from genai_finops/spec
+	$(PY) -m genai_finops.spec.schema
+
+bench: $(RUNTIME) ## time make synth
+	$(PY) tools/bench.py $(ARGS)
+
+## the set-up
+
+lock: .venv/.lock.stamp $(RUNTIME) ## renew the locks from pyproject.toml and package.json (newer pins: ARGS=--upgrade)
+	$(UV_COMPILE) --group lock --output-file requirements/lock.txt $(ARGS)
+	$(UV_COMPILE) pyproject.toml --group dev --output-file requirements/dev.txt $(ARGS)
+	$(UV_COMPILE) pyproject.toml --constraint requirements/dev.txt --output-file requirements/runtime.txt
+	$(NODE_FIRST) npm install --package-lock-only --ignore-scripts --no-audit --no-fund
+	$(PY) tools/clean_npm_lock.py
+	@! grep -n '://' requirements/*.txt package-lock.json
+
+clean: ## remove what was made: outputs and caches
+	rm -rf cdk.out dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . \( -path ./.venv -o -path ./node_modules -o -path ./.git \) -prune -o -name __pycache__ -exec rm -rf {} +
+
+distclean: clean ## remove the set-up as well
+	rm -rf .venv node_modules
+
+$(RUNTIME): requirements/runtime.txt tools/setup_env.py $(PY)
+	@$(PYTHON) tools/setup_env.py runtime
+
+$(DEV): requirements/dev.txt tools/setup_env.py $(PY)
+	@$(PYTHON) tools/setup_env.py dev
+
+.venv/.lock.stamp: requirements/lock.txt tools/setup_env.py $(PY)
+	@$(PYTHON) tools/setup_env.py lock
+
+$(NODE): package-lock.json tools/setup_env.py | $(RUNTIME)
+	@$(PYTHON) tools/setup_env.py node
+
+# A .venv whose Python is gone counts as changed, and setup_env.py makes a new one.
+$(PY):

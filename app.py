@@ -1,0 +1,67 @@
+"""The CDK application: one platform file in, templates and manifests out.
+
+`make synth` runs it directly and prints a summary; the CDK CLI runs it through cdk.json and gets the same templates.
+The file is named by the environment variable PLATFORM.
+"""
+
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from genai_finops.spec import Platform, PlatformError, load_platform, warnings
+
+ROOT = Path(__file__).parent
+ASSEMBLY = ROOT / "cdk.out"
+MANIFESTS = ROOT / "dist" / "manifests"
+
+
+def main() -> int:
+    file = Path(os.environ.get("PLATFORM", "platform.yaml"))
+    try:
+        platform = load_platform(file)
+    except PlatformError as error:
+        print(error, file=sys.stderr)
+        return 1
+    # jsii runs on the Node of the virtual environment, whatever else is installed.
+    os.environ.setdefault("JSII_NODE", str(Path(sys.prefix) / "bin" / "node"))
+    if "CDK_OUTDIR" in os.environ:
+        synthesize_for_cli(platform)
+    else:
+        synthesize(platform, file)
+    return 0
+
+
+def synthesize_for_cli(platform: Platform) -> None:
+    """The CDK CLI says where the assembly goes and prints what it thinks of it."""
+    from stacks.application import build
+
+    build(platform).app.synth()
+
+
+def synthesize(platform: Platform, file: Path) -> None:
+    """Writes the assembly and the manifests, both or neither, and prints the summary."""
+    from genai_finops.planner.fixed_cost import budget_check
+    from genai_finops.summary import Synthesis, print_summary
+    from k8s_charts import write_yaml
+    from stacks.application import build, resource_counts
+    from stacks.outputs import replaced, reuse_assets
+
+    with replaced(ASSEMBLY, MANIFESTS) as (assembly, manifests):
+        reuse_assets(ASSEMBLY, assembly)
+        application = build(platform, outdir=assembly)
+        application.app.synth()
+        write_yaml(application.manifests, manifests)
+        stacks = resource_counts(assembly)
+    today = datetime.now(UTC).date()
+    synthesis = Synthesis(
+        stacks=stacks,
+        charts={chart: len(objects) for chart, objects in application.manifests.items()},
+        outputs={"CloudFormation templates": "cdk.out", "Kubernetes manifests": "dist/manifests"},
+        platform_file=str(file),
+    )
+    print_summary(platform, synthesis, [*warnings(platform, today), *budget_check(platform, today)], today=today)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""CDK stacks, one per lifetime: network, cluster, Karpenter, operations, add-ons, serving."""

@@ -39,6 +39,14 @@ AWS_LOAD_BALANCER_CONTROLLER: Final = HelmChart(
 GATEWAY_API_CRDS: Final = HelmChart("oci://docker.io/envoyproxy/gateway-crds-helm", "v1.9.1")
 """The only maintained chart of the Gateway API CRDs (release 1.6, standard channel); nothing of Envoy is installed."""
 
+SECRETS_STORE: Final = HelmChart(
+    "secrets-store-csi-driver-provider-aws", "3.1.1", "https://aws.github.io/secrets-store-csi-driver-provider-aws"
+)
+"""Driver and AWS provider. Not as EKS add-on: that one drops the setting that mirrors secrets (its issue 597)."""
+
+NEURON_SCHEDULER_TAG: Final = "v1.35.2-eks-1-35-8"
+"""kube-scheduler beside which the Neuron extension runs; the chart's default is made for Kubernetes 1.28."""
+
 VLLM_NEURON_IMAGE: Final = (
     "public.ecr.aws/neuron/pytorch-inference-vllm-neuronx:0.13.0-neuronx-py312-sdk2.28.0-ubuntu24.04"
 )

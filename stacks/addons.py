@@ -12,6 +12,7 @@ from constructs import Construct
 
 from genai_finops import versions
 from genai_finops.spec import Platform, names
+from k8s_charts.namespace import secrets
 from stacks import load_balancer_policy
 from stacks.base import PlatformStack
 from stacks.helm import SYSTEM_TOLERATION, release
@@ -36,6 +37,8 @@ class AddOnsStack(PlatformStack):
         self._prometheus(platform, alerts)
         self._keda()
         self._device_plugins(platform)
+        if secrets(platform):
+            self._secrets_store()
         if platform.gateway.enabled:
             self._gateway(platform, vpc)
 
@@ -102,6 +105,16 @@ class AddOnsStack(PlatformStack):
                 namespace=names.SYSTEM_NAMESPACE,
                 values=nvidia_values(),
             )
+
+    def _secrets_store(self) -> None:
+        release(
+            self,
+            "secrets-store",
+            cluster=self.cluster,
+            chart=versions.SECRETS_STORE,
+            namespace=names.SYSTEM_NAMESPACE,
+            values=secrets_store_values(),
+        )
 
     def _gateway(self, platform: Platform, vpc: ec2.Vpc) -> None:
         role = pod_identity_role(self, "LoadBalancerControllerRole")
@@ -230,6 +243,20 @@ def keda_values() -> dict[str, Any]:
     }
 
 
+def secrets_store_values() -> dict[str, Any]:
+    """Values of the secrets store: on accelerator nodes too, mirrored into Kubernetes Secrets, by pod identity."""
+    everywhere = [{"operator": "Exists"}]
+    return {
+        "tolerations": everywhere,
+        "secrets-store-csi-driver": {
+            "install": True,
+            "syncSecret": {"enabled": True},
+            "linux": {"tolerations": everywhere},
+            "tokenRequests": [{"audience": "sts.amazonaws.com"}, {"audience": "pods.eks.amazonaws.com"}],
+        },
+    }
+
+
 def neuron_values() -> dict[str, Any]:
     """Values of the Neuron chart: the device plugin everywhere, and the scheduler that packs devices of one node.
 
@@ -237,7 +264,16 @@ def neuron_values() -> dict[str, Any]:
     """
     return {
         "devicePlugin": {"tolerations": [{"operator": "Exists"}]},
-        "scheduler": {"enabled": True},
+        "scheduler": {
+            "enabled": True,
+            "tolerations": [SYSTEM_TOLERATION],
+            "customScheduler": {
+                "enabled": True,
+                "fullnameOverride": names.NEURON_SCHEDULER,
+                "image": {"tag": versions.NEURON_SCHEDULER_TAG},
+                "tolerations": [SYSTEM_TOLERATION],
+            },
+        },
         "npd": {"enabled": False},
     }
 

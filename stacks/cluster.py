@@ -22,7 +22,7 @@ from stacks.retention import days
 
 NETWORKING_ADDONS: Final = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent")
 """Installed before the first node joins, so that it becomes ready."""
-ADDONS_AFTER_NODES: Final = ("coredns", "metrics-server", "aws-secrets-store-csi-driver-provider")
+ADDONS_AFTER_NODES: Final = ("coredns", "metrics-server")
 
 NODE_POLICIES: Final = (
     "AmazonEKSWorkerNodePolicy",
@@ -35,7 +35,6 @@ NODE_POLICIES_REASON: Final = "The policies that EKS requires of a node role; AW
 
 _ADDON_CONFIGURATION: Final = {
     "vpc-cni": '{"enableNetworkPolicy":"true"}',
-    "aws-secrets-store-csi-driver-provider": '{"secrets-store-csi-driver":{"syncSecret":{"enabled":true}}}',
     "aws-ebs-csi-driver": '{"defaultStorageClass":{"enabled":true}}',
 }
 

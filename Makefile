@@ -70,8 +70,8 @@ check: lint types test ## lint, types and test
 schema: $(RUNTIME) ## write platform.schema.json from genai_finops/spec
 	$(PY) -m genai_finops.spec.schema
 
-bench: $(RUNTIME) ## time make synth
-	$(PY) tools/bench.py $(ARGS)
+bench: $(RUNTIME) ## time and memory of a synth, against a bare CDK app and for 1, 10 and 100 models
+	$(PY) benchmarks/synth.py $(ARGS)
 
 ## the set-up
 

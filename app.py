@@ -12,8 +12,6 @@ from pathlib import Path
 from genai_finops.spec import Platform, PlatformError, load_platform, warnings
 
 ROOT = Path(__file__).parent
-ASSEMBLY = ROOT / "cdk.out"
-MANIFESTS = ROOT / "dist" / "manifests"
 
 
 def main() -> int:
@@ -39,16 +37,17 @@ def synthesize_for_cli(platform: Platform) -> None:
     build(platform).app.synth()
 
 
-def synthesize(platform: Platform, file: Path) -> None:
-    """Writes the assembly and the manifests, both or neither, and prints the summary."""
+def synthesize(platform: Platform, file: Path, root: Path = ROOT) -> None:
+    """Writes the assembly and the manifests below `root`, both or neither, and prints the summary."""
     from genai_finops.planner.fixed_cost import budget_check
     from genai_finops.summary import Synthesis, print_summary
     from k8s_charts import write_yaml
     from stacks.application import build, resource_counts
     from stacks.outputs import replaced, reuse_assets
 
-    with replaced(ASSEMBLY, MANIFESTS) as (assembly, manifests):
-        reuse_assets(ASSEMBLY, assembly)
+    outputs = root / "cdk.out", root / "dist" / "manifests"
+    with replaced(*outputs) as (assembly, manifests):
+        reuse_assets(outputs[0], assembly)
         application = build(platform, outdir=assembly)
         application.app.synth()
         write_yaml(application.manifests, manifests)

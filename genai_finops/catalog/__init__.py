@@ -1,7 +1,7 @@
 """Facts with their provenance: instance types, prices, model shapes, regions, Kubernetes support dates.
 
-The data stands in `data/` as files a person can review line by line; this package only reads them. Nothing
-here decides anything.
+The data stands in `data/` as files a person can review line by line; this package only reads them. Nothing here
+decides anything.
 """
 
 from genai_finops.catalog.instances import Accelerator, InstanceType, families, instance_type, instance_types

@@ -22,8 +22,8 @@ class Accelerator:
 
     Attributes:
         memory_bytes: of one device.
-        cores: that a tensor-parallel rank can be placed on, per device. A Neuron device has two with half of
-            the memory each; a GPU is one.
+        cores: that a tensor-parallel rank can be placed on, per device. A Neuron device has two with half of the
+            memory each; a GPU is one.
     """
 
     name: str

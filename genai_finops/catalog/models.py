@@ -37,6 +37,5 @@ def model_shapes() -> tuple[ModelShape, ...]:
 
 
 def model_shape(repository: str) -> ModelShape | None:
-    """The shape of the model in a hub repository such as `meta-llama/Meta-Llama-3-8B-Instruct`; None when
-    unknown."""
+    """The shape of the model in a hub repository such as `meta-llama/Meta-Llama-3-8B-Instruct`; None when unknown."""
     return next((shape for shape in model_shapes() if repository in shape.repositories), None)

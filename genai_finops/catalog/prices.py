@@ -30,9 +30,7 @@ class Price:
 def _prices() -> dict[str, Price]:
     document = _files.document("prices.yaml")
     return {
-        name: Price(
-            Decimal(entry["usd"]), entry["unit"], entry["source"], document["checked"], document["region"]
-        )
+        name: Price(Decimal(entry["usd"]), entry["unit"], entry["source"], document["checked"], document["region"])
         for name, entry in document["prices"].items()
     }
 

@@ -13,7 +13,7 @@ DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MINUTES_A_DAY: Final = 24 * 60
 MINUTES_A_WEEK: Final = 7 * MINUTES_A_DAY
 
-_TIME: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
+_TIME: Final = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,20 @@ class Window:
         days: the days it starts on, 0 is Monday.
         start_minute: of the day, 0 to 1439.
         end_minute: of the day, 0 to 1440; at or before the start means the next day.
+
+    Raises:
+        ValueError: when a minute is not of a day.
     """
 
     days: frozenset[int]
     start_minute: int
     end_minute: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start_minute < MINUTES_A_DAY:
+            raise ValueError("A window starts from 00:00 to 23:59; 24:00 is 00:00 of the next day")
+        if not 0 <= self.end_minute <= MINUTES_A_DAY:
+            raise ValueError("A window ends from 00:00 to 24:00")
 
     @property
     def length_minutes(self) -> int:
@@ -46,7 +55,9 @@ def parse_days(text: str) -> frozenset[int]:
     for part in (part.strip() for part in text.split(",")):
         first, dash, last = (piece.strip() for piece in part.partition("-"))
         if first not in DAYS or (dash and last not in DAYS):
-            raise ValueError(f"{part!r} is not a day or a range of days; use {', '.join(DAYS)}, or a range like Mon-Fri")
+            raise ValueError(
+                f"{part!r} is not a day or a range of days; use {', '.join(DAYS)}, or a range like Mon-Fri"
+            )
         start, end = DAYS.index(first), DAYS.index(last if dash else first)
         days.update((start + offset) % 7 for offset in range((end - start) % 7 + 1))
     return frozenset(days)

@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from datetime import date, timedelta
 from decimal import Decimal
+from math import ceil
 from typing import Final
 
 from genai_finops.catalog import InstanceType, end_of_standard_support, families, price
+from genai_finops.catalog.instances import GIB
 from genai_finops.spec import placement
 from genai_finops.spec.model import Model
 from genai_finops.spec.platform import Platform
@@ -14,6 +16,10 @@ from genai_finops.spec.problems import Warning
 HOURS_A_MONTH: Final = 730
 SUPPORT_NOTICE: Final = timedelta(days=90)
 SLOW_VOLUME_MIB_S: Final = 250
+ADVISED_MIB_S: Final = 1000
+ADVISED_IOPS: Final = 4000
+IMAGE_GIB: Final = 20
+"""The server's image, unpacked, and the system (the Neuron image has 11 to 18 GB)."""
 
 
 def warnings(platform: Platform, today: date) -> Iterator[Warning]:
@@ -75,13 +81,14 @@ def _model(model: Model, path: str) -> Iterator[Warning]:
 
 def _on_demand_only(model: Model, path: str) -> Iterator[Warning]:
     instance = placement.instances(model)[0]
-    if instance.spot_usd_hour is None or instance.on_demand_usd_hour is None:
-        return
-    saved = 1 - instance.spot_usd_hour / instance.on_demand_usd_hour
+    costs = ""
+    if instance.spot_usd_hour is not None and instance.on_demand_usd_hour is not None:
+        saved = 1 - instance.spot_usd_hour / instance.on_demand_usd_hour
+        hourly = f"${instance.on_demand_usd_hour:.2f} an hour on demand, about {saved:.0%} less on Spot"
+        costs = f": {instance.name} costs {hourly}"
     yield Warning(
         f"{path}.spot",
-        f"{model.name} never runs on Spot: {instance.name} costs ${instance.on_demand_usd_hour:.2f} an hour on demand, "
-        f"about {saved:.0%} less on Spot.",
+        f"{model.name} never runs on Spot{costs}.",
         "Use prefer, unless an interruption is not to be borne.",
     )
 
@@ -96,7 +103,8 @@ def _cheaper_size(model: Model, path: str) -> Iterator[Warning]:
     for other in families()[model.accelerator.family]:
         if other in chosen or other.devices != cheapest.devices or other.on_demand_usd_hour is None:
             continue
-        if other.on_demand_usd_hour < cheapest.on_demand_usd_hour and placement.serves_on(precompiled, other):
+        cheaper = other.on_demand_usd_hour < cheapest.on_demand_usd_hour
+        if cheaper and placement.serves_on(precompiled, other) and placement.has_room(model, other):
             share = other.on_demand_usd_hour / cheapest.on_demand_usd_hour
             needs = "" if placement.serves_on(model, other) else " once it starts from engine.compiled_artifacts"
             yield Warning(
@@ -149,13 +157,16 @@ def _pool(platform: Platform, family: str) -> Iterator[Warning]:
     path = f"node_pools.{family}"
     throughput = pool.volume.throughput_mib_s
     if throughput <= SLOW_VOLUME_MIB_S:
-        extra = (1000 - throughput) * price("gp3_throughput_mib_month").usd / HOURS_A_MONTH
+        more_throughput = (ADVISED_MIB_S - throughput) * price("gp3_throughput_mib_month").usd
+        more_iops = max(0, ADVISED_IOPS - pool.volume.iops) * price("gp3_iops_month").usd
+        extra = (more_throughput + more_iops) / HOURS_A_MONTH
         yield Warning(
             f"{path}.volume.throughput_mib_s",
             f"At {throughput} MiB/s 16 GB of weights take {16e9 / 2**20 / throughput:.0f} s to read, while the "
-            f"accelerator waits. 1000 MiB/s cost ${extra:.3f} more per node-hour.",
-            "Raise it to 1000, and iops to 4000.",
+            f"accelerator waits. {ADVISED_MIB_S} MiB/s cost ${extra:.3f} more per node-hour.",
+            f"Raise it to {ADVISED_MIB_S}, and iops to {ADVISED_IOPS}.",
         )
+    yield from _full_volume(platform, family)
     wanted = sum(_devices_at_most(model) for model in platform.models_on(family))
     if wanted > pool.max_devices:
         yield Warning(
@@ -163,6 +174,25 @@ def _pool(platform: Platform, family: str) -> Iterator[Warning]:
             f"All replicas at their maximum need {wanted} devices; the pools stop at {pool.max_devices}.",
             "Raise it, or lower max_replicas: pods beyond it stay pending.",
         )
+
+
+def _full_volume(platform: Platform, family: str) -> Iterator[Warning]:
+    size = platform.node_pool(family).volume.size_gib
+    for model in platform.models_on(family):
+        shape = model.known_shape
+        if shape is None:
+            continue
+        replicas = max(placement.replicas_per_node(model, instance) for instance in placement.instances(model))
+        checkpoint = shape.weight_bytes(placement.CHECKPOINT_BYTES_PER_PARAMETER) / GIB
+        needed = ceil(IMAGE_GIB + replicas * checkpoint)
+        if needed > size:
+            each = f"{replicas} replicas on a node with {checkpoint:.0f} GiB of weights each"
+            yield Warning(
+                f"node_pools.{family}.volume.size_gib",
+                f"{each if replicas > 1 else f'{checkpoint:.0f} GiB of weights'} and the image take about "
+                f"{needed} GiB; the volume has {size}, and a full one evicts {model.name}.",
+                f"Set it to {needed} or more.",
+            )
 
 
 def _devices_at_most(model: Model) -> int:

@@ -48,7 +48,11 @@ def neuron_config(model: Model) -> dict[str, Any]:
         "token_generation_buckets": list(token_generation_buckets(model)),
     }
     if model.engine.quantization == "int8":
-        config |= {"quantized": True, "quantization_dtype": "int8", "quantization_type": "per_channel_symmetric"}
+        config |= {
+            "quantized": True,
+            "quantization_dtype": "int8",
+            "quantization_type": "per_channel_symmetric",
+        }
     return config | model.engine.neuron_config
 
 
@@ -78,13 +82,20 @@ def _neuron_arguments(model: Model) -> list[str]:
         "--block-size", str(engine.block_size or engine.max_model_len),
         "--num-gpu-blocks-override", str(engine.num_gpu_blocks_override or model.max_num_seqs),
         "--no-enable-prefix-caching",
-        "--additional-config", json.dumps({"override_neuron_config": neuron_config(model)}, separators=(",", ":")),
+        "--additional-config", _compact({"override_neuron_config": neuron_config(model)}),
     ]  # fmt: skip
+
+
+def _compact(value: dict[str, Any]) -> str:
+    return json.dumps(value, separators=(",", ":"))
 
 
 def _nvidia_arguments(model: Model) -> list[str]:
     engine = model.engine
-    arguments = ["--gpu-memory-utilization", str(engine.gpu_memory_utilization or DEFAULT_GPU_MEMORY_UTILIZATION)]
+    arguments = [
+        "--gpu-memory-utilization",
+        str(engine.gpu_memory_utilization or DEFAULT_GPU_MEMORY_UTILIZATION),
+    ]
     arguments.append("--enable-prefix-caching" if model.prefix_caching else "--no-enable-prefix-caching")
     for flag, value in (
         ("--block-size", engine.block_size),

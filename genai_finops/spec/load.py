@@ -1,30 +1,40 @@
-"""Reads a platform file and refuses it with every mistake it has, not just the first."""
+"""Reads a platform file and refuses it with every mistake it has, not just the first.
 
-from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
+A value of the wrong type must not hide the other mistakes. So what is wrong is replaced by something that
+surely validates, the checks run on the rest, and what they say about the replaced parts, or because of them,
+is left out.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final
 
-import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from genai_finops.spec import checks
+from genai_finops.spec import checks, wording
+from genai_finops.spec.document import Document, read
+from genai_finops.spec.model import Model
 from genai_finops.spec.platform import Platform
-from genai_finops.spec.problems import PlatformError, Problem
+from genai_finops.spec.problems import PlatformError, Problem, path_of, steps
+from genai_finops.spec.wording import Location
 
 _PLACEHOLDERS: Final[Mapping[str, Any]] = {
     "name": "placeholder",
     "region": "us-east-1",
     "zones": ["us-east-1a", "us-east-1b"],
 }
-"""Stands in for a required setting of the wrong type, so that the rest of the file can still be checked."""
 
-_PLACEHOLDER_MODEL: Final[Mapping[str, Any]] = {
+_MODEL_PLACEHOLDERS: Final[Mapping[str, Any]] = {
     "name": "placeholder",
     "source": "hf://meta-llama/Meta-Llama-3-8B-Instruct",
     "revision": "0" * 40,
     "accelerator": {"family": "inf2"},
 }
+
+_JUDGED_TOGETHER: Final = ("source", "shape", "accelerator", "engine", "resources")
+"""Parts of a model that decide together whether it fits."""
 
 
 def load_platform(path: Path) -> Platform:
@@ -38,10 +48,15 @@ def load_platform(path: Path) -> Platform:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise PlatformError(
-            file, [Problem("", "does not exist", "", "Give another file with PLATFORM=<file>, or write this one.")]
+            file,
+            [Problem("", "does not exist", "", "Give another file with PLATFORM=<file>, or write this one.")],
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise PlatformError(file, [Problem("", "cannot be read", str(error), "It must be a UTF-8 text file.")]) from None
+    except UnicodeDecodeError as error:
+        why = f"Byte {error.start} is not UTF-8."
+        raise PlatformError(file, [Problem("", "cannot be read", why, "Save it as UTF-8.")]) from None
+    except OSError as error:
+        why = f"{error.strerror or error}."
+        raise PlatformError(file, [Problem("", "cannot be read", why, "Give a text file.")]) from None
     return parse_platform(text, file)
 
 
@@ -51,189 +66,107 @@ def parse_platform(text: str, file: str = "platform.yaml") -> Platform:
     Raises:
         PlatformError: with every problem found.
     """
-    try:
-        document = yaml.load(text, Loader=_UniqueKeyLoader)
-    except yaml.YAMLError as error:
-        raise PlatformError(file, [_syntax(error)]) from None
-    if not isinstance(document, dict):
-        raise PlatformError(
-            file, [Problem("", "has no settings", "", "Start with name, region, zones and models; see docs/platform.md.")]
-        )
-    problems = [*_type_problems(document)]
-    platform = _validated(_without(document, problems))
+    document = read(text, file)
+    platform, faults = _validated(document.values)
+    wrong = [wording.location_of(fault) for fault in faults]
+    problems = [wording.problem(fault, document) for fault in faults]
+    if platform is None:
+        platform, _ = _validated(_mended(document.values, wrong))
     if platform is not None:
-        problems += _unhidden(checks.problems(platform), problems)
+        problems += _unclouded(checks.problems(platform), wrong)
     if problems:
         raise PlatformError(file, _in_file_order(problems, document))
     assert platform is not None
     return platform
 
 
-class _UniqueKeyLoader(yaml.SafeLoader):
-    """A key given twice would silently lose its first value."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
-                if key.value in seen:
-                    raise yaml.constructor.ConstructorError(
-                        None, None, f"the key {key.value!r} is given twice", key.start_mark
-                    )
-                seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
-def _syntax(error: yaml.YAMLError) -> Problem:
-    mark = getattr(error, "problem_mark", None)
-    where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-    why = str(getattr(error, "problem", None) or error)
-    return Problem("", f"is not valid YAML{where}", f"{why[0].upper()}{why[1:]}.", "Mend the file there.")
-
-
-def _type_problems(document: Mapping[str, Any]) -> Iterator[Problem]:
+def _validated(values: Mapping[str, Any]) -> tuple[Platform | None, list[Any]]:
+    """The platform, or what pydantic found. Strict: "5" is not a number and 1 is not true."""
     try:
-        Platform.model_validate(document)
+        return Platform.model_validate_json(json.dumps(values), strict=True), []
     except ValidationError as error:
-        for detail in error.errors(include_url=False):
-            yield _problem(detail, document)
+        faults = error.errors(include_url=False)
+        # pydantic does not count entries that are wrong themselves.
+        return None, [fault for fault in faults if not (fault["type"] == "too_short" and _is_long_enough(fault))]
 
 
-def _problem(detail: Any, document: Mapping[str, Any]) -> Problem:
-    location = _location(detail["loc"], document)
-    path = _path(location)
-    kind, context, value = detail["type"], detail.get("ctx", {}), detail["input"]
-    if kind == "missing":
-        return Problem(path, "is missing", "It is required.", _described(location))
-    if kind == "extra_forbidden":
-        return _unknown_key(location)
-    if kind == "literal_error":
-        return Problem(path, f"is {value!r}", "", f"Use {context['expected'].replace(' or ', ' or ')}.")
-    if kind == "too_short":
-        return Problem(path, "has too few entries", "", f"Give at least {context['min_length']}.")
-    if kind == "string_type" and isinstance(value, int | float):
-        return Problem(path, f"is the number {value}", "It is a text.", f'Write it in quotes: "{value}".')
-    return Problem(path, f"is {_shown(value)}", f"{detail['msg'].removeprefix('Value error, ')}.", _described(location))
+def _is_long_enough(fault: Any) -> bool:
+    return len(fault["input"]) >= int(fault["ctx"]["min_length"])
 
 
-def _location(location: Sequence[int | str], document: Any) -> list[int | str]:
-    """pydantic's location without the parts that are not in the file, such as the names of union members."""
-    kept: list[int | str] = []
-    node: Any = document
-    for position, part in enumerate(location):
-        inside = isinstance(part, int) if isinstance(node, list) else isinstance(node, dict)
-        if part == "[key]" or not (inside or position == len(location) - 1):
-            break
-        kept.append(part)
-        if isinstance(node, dict):
-            node = node.get(part)
-        elif isinstance(node, list) and isinstance(part, int) and part < len(node):
-            node = node[part]
+def _mended(values: Mapping[str, Any], wrong: Iterable[Location]) -> dict[str, Any]:
+    """The document with every part that has something wrong left out, or replaced where it is required."""
+    mended = deepcopy(dict(values))
+    for location in wrong:
+        unit = _unit(location)
+        if unit == ("models",):
+            mended["models"] = [dict(_MODEL_PLACEHOLDERS)]
+        elif unit[0] != "models":
+            _replace(mended, str(unit[0]), _PLACEHOLDERS)
         else:
-            node = None
-    return kept
-
-
-def _path(location: Sequence[int | str]) -> str:
-    words = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
-    return words.removeprefix(".")
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, dict):
-        return "a mapping"
-    if isinstance(value, list):
-        return "a list"
-    return "empty" if value is None else repr(value)
-
-
-def _unknown_key(location: Sequence[int | str]) -> Problem:
-    key = str(location[-1])
-    section = _section(location[:-1])
-    known = list(section.model_fields) if section else []
-    close = get_close_matches(key, known, n=1)
-    hint = f"Did you mean {close[0]}? " if close else ""
-    return Problem(
-        _path(location), "is not a setting", "", f"{hint}Known here: {', '.join(known)}." if known else "Take it out."
-    )
-
-
-def _section(location: Sequence[int | str]) -> type[BaseModel] | None:
-    """The section that a location leads to; None for a mapping with free keys."""
-    section: type[BaseModel] | None = Platform
-    for part in location:
-        if section is None or isinstance(part, int):
-            continue
-        field = section.model_fields.get(str(part))
-        section = _inner(field.annotation) if field else section
-    return section
-
-
-def _inner(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next(filter(None, (_inner(argument) for argument in get_args(annotation))), None)
-
-
-def _described(location: Sequence[int | str]) -> str:
-    """What the setting is for, from its documentation."""
-    while location and isinstance(location[-1], int):
-        location = location[:-1]
-    section = _section(location[:-1])
-    field = section.model_fields.get(str(location[-1])) if section and location else None
-    return field.description.split("\n\n")[0].replace("\n", " ") if field and field.description else ""
-
-
-def _without(document: Mapping[str, Any], problems: Sequence[Problem]) -> dict[str, Any]:
-    """The document with every section that has a wrong type replaced by one that surely validates."""
-    mended = dict(document)
-    for problem in problems:
-        top = problem.path.split(".", 1)[0].split("[", 1)[0]
-        index = _model_index(problem.path)
-        if index is not None:
-            models = list(mended["models"])
-            models[index] = {**_PLACEHOLDER_MODEL, "name": f"placeholder-{index}"}
-            mended["models"] = models
-        elif top == "models":
-            mended["models"] = [dict(_PLACEHOLDER_MODEL)]
-        elif top in _PLACEHOLDERS:
-            mended[top] = _PLACEHOLDERS[top]
-        else:
-            mended.pop(top, None)
+            index = int(unit[1])
+            placeholders = {**_MODEL_PLACEHOLDERS, "name": f"placeholder-{index}"}
+            if len(unit) == 2:
+                mended["models"][index] = placeholders
+            else:
+                _replace(mended["models"][index], str(unit[2]), placeholders)
     return mended
 
 
-def _model_index(path: str) -> int | None:
-    return int(path[len("models[") : path.index("]")]) if path.startswith("models[") else None
+def _replace(section: dict[str, Any], key: str, placeholders: Mapping[str, Any]) -> None:
+    if key in placeholders:
+        section[key] = placeholders[key]
+    else:
+        section.pop(key, None)
 
 
-def _validated(document: Mapping[str, Any]) -> Platform | None:
-    try:
-        return Platform.model_validate(document)
-    except ValidationError:
-        return None
+def _unit(location: Location) -> Location:
+    """What is replaced as a whole: a setting of a model, or of the file."""
+    return location[:3] if location[0] == "models" else location[:1]
 
 
-def _unhidden(found: Iterator[Problem], earlier: Sequence[Problem]) -> list[Problem]:
-    """Problems that do not come from a placeholder."""
-    replaced = {_root(problem.path) for problem in earlier}
-    if "region" in replaced:
-        replaced.add("zones")  # which zones are right depends on it
-    return [problem for problem in found if _root(problem.path) not in replaced]
+def _unclouded(found: Iterator[Problem], wrong: Iterable[Location]) -> list[Problem]:
+    """Problems that do not come from a replaced part."""
+    clouded = {path for location in wrong for path in _clouds(_unit(location))}
+    return [problem for problem in found if not any(_is_within(problem.path, path) for path in clouded)]
 
 
-def _root(path: str) -> str:
-    """The part of a path that is replaced as a whole: a model, or a top-level section."""
-    index = _model_index(path)
-    return f"models[{index}]" if index is not None else path.split(".", 1)[0].split("[", 1)[0]
+def _clouds(unit: Location) -> Iterator[str]:
+    """The paths whose checks also look at a unit, itself included."""
+    yield path_of(unit)
+    if unit == ("region",):
+        yield "zones"
+    elif unit == ("zones",):
+        yield "network.nat_gateways"
+    elif unit[0] == "models":
+        key = str(unit[2]) if len(unit) == 3 else ""
+        # A setting that is not one of a model may be meant for any of its sections.
+        if key in _JUDGED_TOGETHER or key not in Model.model_fields:
+            yield from (path_of((*unit[:2], other)) for other in _JUDGED_TOGETHER)
+            yield "node_pools"
+        if key == "source":
+            yield path_of((*unit[:2], "revision"))
 
 
-def _in_file_order(problems: Sequence[Problem], document: Mapping[str, Any]) -> list[Problem]:
-    order = {key: position for position, key in enumerate(document)}
-
-    def key(problem: Problem) -> tuple[int, int]:
-        return order.get(_root(problem.path).split("[", 1)[0], len(order)), _model_index(problem.path) or 0
-
-    return sorted(problems, key=key)
+def _is_within(path: str, parent: str) -> bool:
+    return path == parent or path.startswith((f"{parent}.", f"{parent}["))
 
 
+def _in_file_order(problems: list[Problem], document: Document) -> list[Problem]:
+    return sorted(problems, key=lambda problem: _position(problem.path, document.values))
+
+
+def _position(path: str, node: Any) -> tuple[int, ...]:
+    """Where in the file a path is, as the position at each level; what is missing comes after what is there."""
+    positions = []
+    for step in steps(path):
+        if isinstance(node, dict):
+            keys = list(node)
+            positions.append(keys.index(step) if step in keys else len(keys))
+            node = node.get(step)
+        elif isinstance(node, list) and isinstance(step, int):
+            positions.append(step)
+            node = node[step] if step < len(node) else None
+        else:
+            break
+    return tuple(positions)

@@ -8,6 +8,7 @@ from genai_finops.catalog import InstanceType, ModelShape, families, instance_ty
 from genai_finops.catalog.instances import Vendor
 from genai_finops.operations.windows import Window, parse_days, parse_time
 from genai_finops.spec.base import Section
+from genai_finops.spec.forms import DNS_LABEL, SERVED_NAME
 
 TIME_TO_FIRST_TOKEN_BUCKETS: Final = (0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0)
 """Bounds of vLLM's `vllm:time_to_first_token_seconds` histogram that make sense as an objective: a burn rate can only
@@ -17,18 +18,24 @@ HUB: Final = "hf://"
 S3: Final = "s3://"
 
 Spot = Literal["prefer", "only", "never"]
-DnsLabel = Annotated[str, StringConstraints(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$")]
+DnsLabel = Annotated[str, StringConstraints(pattern=DNS_LABEL.pattern)]
 
 
 class Shape(Section):
     """The numbers from a model's config.json, for a model that the catalog does not know."""
 
     parameters: int = Field(gt=0)
+    """All weights, embeddings included."""
     layers: int = Field(gt=0)
+    """num_hidden_layers."""
     attention_heads: int = Field(gt=0)
+    """num_attention_heads."""
     key_value_heads: int = Field(gt=0)
+    """num_key_value_heads; the same as attention_heads in a model without grouped queries."""
     head_dimension: int = Field(gt=0)
+    """head_dim, or hidden_size divided by num_attention_heads."""
     max_position_embeddings: int = Field(gt=0)
+    """The longest sequence the model was trained for, in tokens."""
 
 
 class Accelerator(Section):
@@ -54,16 +61,18 @@ class Buckets(Section):
 class Engine(Section):
     """How vLLM runs the model."""
 
-    image: str | None = Field(default=None, min_length=3)
+    image: str | None = None
     """Default: the pinned vLLM image for the accelerator."""
     max_model_len: int = Field(default=4096, ge=128)
     """Longest prompt plus answer, in tokens."""
     max_num_seqs: int | None = Field(default=None, ge=1)
     """Requests served at once by a replica. Default: 8 on Neuron, 128 on NVIDIA."""
     dtype: Literal["bfloat16", "float16"] = "bfloat16"
+    """Type of the weights, unless they are quantized, and of the KV cache."""
     quantization: Literal["int8", "fp8"] | None = None
     """int8 weights on Neuron, fp8 on NVIDIA."""
     buckets: Buckets = Buckets()
+    """Neuron only."""
     prefix_caching: bool | None = None
     """Default: off on Neuron, on on NVIDIA."""
     block_size: int | None = Field(default=None, ge=1)
@@ -95,28 +104,42 @@ class Resources(Section):
 
 
 class ScaleUp(Section):
+    """How fast replicas are added."""
+
     stabilization_seconds: int = Field(default=0, ge=0, le=3600)
-    percent: int = Field(default=100, ge=1)
+    """The lowest count wanted within this time is taken."""
+    percent: int = Field(default=100, ge=1, le=10_000)
+    """Of the replicas there are, added in one period at most."""
     period_seconds: int = Field(default=15, ge=1, le=1800)
+    """Length of a period."""
 
 
 class ScaleDown(Section):
+    """How fast replicas are removed."""
+
     stabilization_seconds: int = Field(default=300, ge=0, le=3600)
+    """The highest count wanted within this time is taken."""
     percent: int = Field(default=10, ge=1, le=100)
+    """Of the replicas there are, removed in one period at most."""
     period_seconds: int = Field(default=60, ge=1, le=1800)
+    """Length of a period."""
 
 
 class Scaling(Section):
     """When replicas are added and removed."""
 
     min_replicas: int = Field(default=1, ge=0)
-    max_replicas: int = Field(default=10, ge=1)
-    queue_per_replica: int = Field(default=5, ge=1)
+    """Replicas while the model is awake; at least 1, since a model at zero has no queue that could wake it."""
+    max_replicas: int = Field(default=10, ge=1, le=10_000)
+    """Replicas at the busiest."""
+    queue_per_replica: int = Field(default=5, ge=1, le=10_000)
     """Requests waiting per replica at which another one is added."""
     kv_cache_target: float | None = Field(default=None, gt=0, lt=1)
     """Average use of the KV cache at which another replica is added. Default: not used."""
     polling_interval_seconds: int = Field(default=15, ge=5, le=300)
-    cooldown_seconds: int = Field(default=300, ge=0)
+    """How often KEDA looks."""
+    cooldown_seconds: int = Field(default=300, ge=0, le=86_400)
+    """KEDA's wait after the last activity before it scales to zero."""
     scale_up: ScaleUp = ScaleUp()
     scale_down: ScaleDown = ScaleDown()
 
@@ -146,6 +169,7 @@ class Schedule(Section):
     time_zone: str
     """IANA zone, such as Europe/Berlin."""
     awake: tuple[AwakeWindow, ...] = Field(min_length=1)
+    """Windows may overlap; the model is awake in all of them."""
 
 
 class Probes(Section):
@@ -154,8 +178,11 @@ class Probes(Section):
     startup_seconds: int = Field(default=1800, ge=60, le=7200)
     """From container start to the first healthy answer: download, compilation and load included."""
     readiness_period_seconds: int = Field(default=10, ge=1, le=60)
+    """How often traffic is decided on."""
     liveness_period_seconds: int = Field(default=15, ge=5, le=120)
+    """How often a hung server is looked for."""
     liveness_failures: int = Field(default=4, ge=1, le=20)
+    """Failures in a row after which the server is restarted."""
 
 
 class Objective(Section):
@@ -176,11 +203,12 @@ class Model(Section):
     """hf://organisation/repository, or s3://bucket/prefix (weights under <prefix>/<revision>/)."""
     revision: str
     """Commit hash on the hub, or the folder under the S3 prefix: never a branch, which moves."""
-    served_name: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$")
+    served_name: str | None = Field(default=None, pattern=SERVED_NAME.pattern)
     """The `model` that clients ask for. Default: name."""
     shape: Shape | None = None
     """Needed for models that the catalog does not know."""
     accelerator: Accelerator
+    """What it runs on: at least a family."""
     engine: Engine = Engine()
     resources: Resources = Resources()
     scaling: Scaling = Scaling()

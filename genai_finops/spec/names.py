@@ -77,6 +77,11 @@ def interruption_queue(platform: Platform) -> str:
     return f"{platform.name}-karpenter"
 
 
+def alerts_topic(platform: Platform) -> str:
+    """The SNS topic, and the Slack channel configuration."""
+    return f"{platform.name}-alerts"
+
+
 def api_key_secret(platform: Platform) -> str:
     """Name in Secrets Manager."""
     return f"{platform.name}/vllm-api-key"

@@ -12,7 +12,7 @@ from genai_finops.catalog.instances import GIB
 from genai_finops.spec.model import Model
 
 NEURON_MEMORY_RESERVED: Final = 0.15
-"""Share of a NeuronCore's memory kept for the runtime, compiled graphs and activations (assumed: no published figure)."""
+"""Share of a NeuronCore's memory kept for the runtime, compiled graphs and activations (assumed: none is published)."""
 
 NVIDIA_MEMORY_RESERVED_BYTES: Final = int(1.5 * GIB)
 """CUDA context, graphs and activations of one GPU (assumed; vLLM measures the real figure at start)."""
@@ -24,6 +24,9 @@ DEFAULT_MEMORY_GIB: Final = 64
 COMPILE_HOST_MEMORY_FACTOR: Final = 2
 """Host memory that compiling at start needs, in multiples of the weights: the checkpoint and its shards at once
 (assumed lower bound; the published kit asks for seven times)."""
+
+CHECKPOINT_BYTES_PER_PARAMETER: Final = 2
+"""Weights as they are published; quantization happens when they are loaded."""
 
 _DTYPE_BYTES: Final = 2
 _QUANTIZED_BYTES: Final = 1
@@ -88,7 +91,7 @@ class Share:
 
 
 def node_share(model: Model, instance: InstanceType) -> Share:
-    """One replica's share of `instance` after the platform's own pods; zero replicas when the devices do not suffice."""
+    """One replica's share of `instance` after the platform's own pods; no replicas when the devices do not suffice."""
     replicas = instance.devices // devices_per_replica(model, instance)
     cpu = instance.allocatable_cpu_millis - sum(pod.cpu_millis for pod in system_pods())
     memory = instance.allocatable_memory_mib - sum(pod.memory_mib for pod in system_pods())
@@ -113,14 +116,25 @@ def serves_on(model: Model, instance: InstanceType) -> bool:
     return host_enough and memory_need(model, shape, instance).fits
 
 
-def sizes(model: Model) -> tuple[str, ...]:
-    """The sizes given, else those of the family with the fewest devices that the model fits.
+def has_room(model: Model, instance: InstanceType) -> bool:
+    """Whether the CPU and memory asked for in the file are there once on `instance`."""
+    share = node_share(model, instance)
+    asked_cpu, asked_memory = model.resources.cpu or 0, model.resources.memory_gib or 0
+    return (
+        asked_cpu * 1000 <= share.cpu_millis * share.replicas
+        and asked_memory * 1024 <= share.memory_mib * share.replicas
+    )
 
-    Empty when the model fits none.
+
+def sizes(model: Model) -> tuple[str, ...]:
+    """The sizes given, else those of the family with the fewest devices that the model and its resources fit.
+
+    Empty when the model fits none. Where only its resources fit none, the sizes that serve it otherwise.
     """
     if model.accelerator.sizes:
         return model.accelerator.sizes
-    fitting = [instance for instance in families()[model.accelerator.family] if serves_on(model, instance)]
+    serving = [instance for instance in families()[model.accelerator.family] if serves_on(model, instance)]
+    fitting = [instance for instance in serving if has_room(model, instance)] or serving
     fewest = min((instance.devices for instance in fitting), default=0)
     return tuple(instance.size for instance in fitting if instance.devices == fewest)
 

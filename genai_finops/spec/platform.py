@@ -3,9 +3,10 @@
 from decimal import Decimal
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from genai_finops import versions
+from genai_finops.spec import forms
 from genai_finops.spec.base import Section
 from genai_finops.spec.model import DnsLabel, Model
 
@@ -15,32 +16,40 @@ EndpointService = Literal[
 ]  # fmt: skip
 
 AddonName = Literal[
-    "aws-ebs-csi-driver", "aws-secrets-store-csi-driver-provider", "coredns", "eks-pod-identity-agent", "kube-proxy",
+    "aws-ebs-csi-driver", "coredns", "eks-pod-identity-agent", "kube-proxy",
     "metrics-server", "vpc-cni",
 ]  # fmt: skip
 
 ADDON_DEFAULT: Final = "default"
 
-RoleArn = Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:iam::\d{12}:role/.+$")]
+SYSTEM_NODE_VOLUME_GIB: Final = 20
+"""Root volume of a system node, gp3."""
+
+RoleArn = Annotated[str, StringConstraints(pattern=forms.ROLE_ARN.pattern)]
 
 
 class Network(Section):
     """The VPC."""
 
     cidr: str = "10.0.0.0/16"
+    """A private IPv4 block from /16 to /20."""
     nat_gateways: int = Field(default=1, ge=1)
     """One is the cheapest; one per zone survives the loss of a zone."""
     interface_endpoints: tuple[EndpointService, ...] = ()
     """AWS services reached without NAT. Each costs per zone and hour."""
     flow_log_retention_days: Literal[1, 3, 5, 7, 14, 30, 60, 90, 180, 365] = 14
+    """How long the log of connections is kept."""
 
 
 class SystemNodes(Section):
     """The small Graviton group that runs everything but models."""
 
     instance_type: str = "m7g.large"
+    """A Graviton type without accelerators."""
     count: int = Field(default=2, ge=2, le=20)
+    """Nodes to start with; two survive the loss of one."""
     max_count: int = Field(default=4, ge=2, le=40)
+    """Nodes at most."""
 
 
 class Cluster(Section):
@@ -56,24 +65,29 @@ class Cluster(Section):
     addon_versions: dict[AddonName, str] = Field(default_factory=dict)
     """Pinned versions of EKS add-ons. Default: the default version for this Kubernetes version."""
     log_retention_days: Literal[1, 3, 5, 7, 14, 30, 60, 90, 180, 365] = 30
+    """How long control-plane logs are kept."""
 
 
 class Volume(Section):
     """The gp3 root volume of an accelerator node: image layers, weights and compiled graphs."""
 
     size_gib: int = Field(default=150, ge=40, le=16384)
+    """Holds the server's image (about 20 GiB) and the weights of every replica on the node."""
     throughput_mib_s: int = Field(default=1000, ge=125, le=2000)
+    """How fast weights are read; at most a quarter of iops."""
     iops: int = Field(default=4000, ge=3000, le=80000)
+    """3000 are free."""
 
 
 class NodePool(Section):
     """The Karpenter pools of one instance family."""
 
-    max_devices: int = Field(default=64, ge=1)
-    """Accelerator devices that may run at once, all models of the family together."""
-    consolidate_after_minutes: int = Field(default=10, ge=1)
+    max_devices: int = Field(default=64, ge=1, le=100_000)
+    """Accelerator devices that each of the family's pools may run, all models together."""
+    consolidate_after_minutes: int = Field(default=10, ge=1, le=1440)
     """How long a node may stand empty. Shorter than a load takes, and the next request pays the load again."""
-    expire_after_hours: int = Field(default=720, ge=1)
+    expire_after_hours: int = Field(default=720, ge=1, le=8760)
+    """Age at which a node is replaced by one with today's patches."""
     volume: Volume = Volume()
 
 
@@ -81,10 +95,13 @@ class Gateway(Section):
     """The way in: one load balancer, one path per model."""
 
     enabled: bool = True
+    """Without it models are reached from inside the cluster only."""
     scheme: Literal["internal", "internet-facing"] = "internal"
-    certificate_arn: str | None = Field(default=None, pattern=r"^arn:aws[a-z-]*:acm:[a-z0-9-]+:\d{12}:certificate/.+$")
+    """internet-facing needs a certificate, the API key and allowed_cidrs."""
+    certificate_arn: str | None = Field(default=None, pattern=forms.CERTIFICATE_ARN.pattern)
     """ACM certificate; with it the listener speaks HTTPS."""
-    hostname: str | None = Field(default=None, pattern=r"^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}$")
+    hostname: str | None = Field(default=None, pattern=forms.HOSTNAME.pattern)
+    """The name that clients use. Default: any."""
     allowed_cidrs: tuple[str, ...] = ()
     """Networks that may connect. Default: the VPC's for an internal load balancer."""
     api_key: bool = True
@@ -95,27 +112,43 @@ class Monitoring(Section):
     """Prometheus and Grafana in the cluster."""
 
     scrape_interval_seconds: int = Field(default=15, ge=5, le=120)
+    """How often metrics are read."""
     retention_days: int = Field(default=15, ge=1, le=365)
+    """How long metrics are kept."""
     storage_gib: int = Field(default=50, ge=10, le=2000)
+    """Volume that holds them."""
+
+
+def _written_out(amount: Decimal) -> Decimal:
+    """Without an exponent: AWS takes 1000, not 1E+3."""
+    return Decimal(format(amount, "f"))
 
 
 class Budget(Section):
     """What the platform may cost."""
 
-    monthly_usd: Decimal
+    monthly_usd: Annotated[Decimal, Field(gt=0, le=1_000_000_000, decimal_places=2), AfterValidator(_written_out)]
+    """US dollars a month."""
     actual_thresholds_percent: tuple[Annotated[int, Field(gt=0, le=1000)], ...] = (50, 80, 100)
+    """Alert when this share is spent. At most five thresholds, actual and forecast together."""
     forecast_thresholds_percent: tuple[Annotated[int, Field(gt=0, le=1000)], ...] = (100,)
+    """Alert when AWS expects this share to be spent by the end of the month."""
 
 
 class Slack(Section):
-    workspace_id: str = Field(pattern=r"^[0-9A-Z]{1,255}$")
-    channel_id: str = Field(pattern=r"^[A-Za-z0-9]{1,255}$")
+    """A Slack channel, connected through Amazon Q Developer in chat applications."""
+
+    workspace_id: str = Field(pattern=forms.SLACK_WORKSPACE.pattern)
+    """Authorize the workspace in the AWS console once; it shows this id."""
+    channel_id: str = Field(pattern=forms.SLACK_CHANNEL.pattern)
+    """Shown at the end of the channel's details in Slack."""
 
 
 class Notifications(Section):
     """Who hears of alerts."""
 
-    emails: tuple[Annotated[str, StringConstraints(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$")], ...] = ()
+    emails: tuple[Annotated[str, StringConstraints(pattern=forms.EMAIL.pattern)], ...] = ()
+    """Each gets a mail that asks to confirm."""
     slack: Slack | None = None
 
 
@@ -125,18 +158,21 @@ class Platform(Section):
     name: DnsLabel
     """Names the cluster; everything in the account is derived from it."""
     region: str
+    """AWS region, such as us-east-1."""
     zones: tuple[str, ...] = Field(min_length=2)
     """At least two availability zones that offer the instance families used."""
     network: Network = Network()
     cluster: Cluster = Cluster()
     models: tuple[Model, ...] = Field(min_length=1)
+    """At least one, each with name, source, revision and accelerator."""
     node_pools: dict[str, NodePool] = Field(default_factory=dict)
     """Settings of the Karpenter pools, by instance family."""
     gateway: Gateway = Gateway()
-    hub_token_secret: str | None = Field(default=None, pattern=r"^[A-Za-z0-9/_+=.@-]{1,512}$")
+    hub_token_secret: str | None = Field(default=None, pattern=forms.SECRET_NAME.pattern)
     """Name of a Secrets Manager secret that holds a Hugging Face token, for gated models."""
     monitoring: Monitoring = Monitoring()
     budget: Budget | None = None
+    """Default: none, and nothing says when spend runs away."""
     notifications: Notifications = Notifications()
     tags: dict[str, str] = Field(default_factory=dict)
     """AWS tags on everything, including what Karpenter launches."""

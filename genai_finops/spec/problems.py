@@ -1,7 +1,10 @@
 """What is wrong with a platform file, in words a person can act on."""
 
+import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,8 @@ class Problem:
 
     def render(self, file: str) -> str:
         subject = f"{file}: {self.path} {self.found}" if self.path else f"{file} {self.found}"
-        return "\n".join([subject, *(f"  {line}" for line in (self.why, self.fix) if line)])
+        lines = [subject, *(f"  {line}" for line in (self.why, self.fix) if line)]
+        return "\n".join(_UNPRINTABLE.sub(_escaped, line) for line in lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +62,33 @@ def one_of(values: Iterable[object]) -> str:
     """`a, b or c`."""
     words = [str(value) for value in values]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+_UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+def _escaped(match: re.Match[str]) -> str:
+    """What is in a file must not steer the terminal that shows a message about it."""
+    return repr(match[0])[1:-1]
+
+
+_PLAIN_KEY: Final = re.compile(r"[\w/:@+-]+")
+_STEP: Final = re.compile(r'\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]|([^.\[\]]+)')
+
+
+def path_of(location: Iterable[int | str]) -> str:
+    """A location as people write it: `models[0].engine.dtype`; a key with dots or spaces stands in quotes."""
+    return "".join(map(_step, location)).removeprefix(".")
+
+
+def _step(part: int | str) -> str:
+    if isinstance(part, str) and _PLAIN_KEY.fullmatch(part):
+        return f".{part}"
+    return f"[{json.dumps(part)}]"
+
+
+def steps(path: str) -> list[int | str]:
+    """The location that a path stands for: the inverse of `path_of`."""
+    return [
+        int(index) if index else json.loads(quoted) if quoted else key for index, quoted, key in _STEP.findall(path)
+    ]

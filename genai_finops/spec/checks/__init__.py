@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from genai_finops.catalog import families
 from genai_finops.spec.checks import account, engine, hardware, serving
 from genai_finops.spec.platform import Platform
 from genai_finops.spec.problems import Problem
@@ -12,8 +13,7 @@ def problems(platform: Platform) -> Iterator[Problem]:
     yield from account.problems(platform)
     for index, model in enumerate(platform.models):
         path = f"models[{index}]"
-        hardware_problems = list(hardware.problems(model, path))
-        yield from hardware_problems
-        if not any(problem.path.startswith(f"{path}.accelerator.family") for problem in hardware_problems):
+        yield from hardware.problems(model, path)
+        if model.accelerator.family in families():  # else nobody knows what the engine runs on
             yield from engine.problems(model, path)
         yield from serving.problems(model, path)

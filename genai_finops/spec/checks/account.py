@@ -6,18 +6,29 @@ from collections.abc import Iterator
 from ipaddress import IPv4Network, ip_network
 from typing import Final
 
-from genai_finops.catalog import instance_types, kubernetes_versions, regions, zones
-from genai_finops.spec import names
-from genai_finops.spec.platform import Platform
-from genai_finops.spec.problems import Problem, one_of
+from genai_finops.catalog import families, instance_types, kubernetes_versions, regions, zones
+from genai_finops.spec import names, placement
+from genai_finops.spec.model import Model
+from genai_finops.spec.platform import ADDON_DEFAULT, NodePool, Platform
+from genai_finops.spec.problems import Problem, one_of, path_of
 
 MAX_VOLUME_THROUGHPUT_PER_IOPS: Final = 0.25
 """MiB/s of gp3 throughput per provisioned IOPS (Amazon EBS documentation)."""
 
 MAX_BUDGET_ALERTS: Final = 5
 
-_TAG: Final = re.compile(r"[\w\s.:/=+@-]*")
-_RESERVED_TAGS: Final = ("aws:", "kubernetes.io/", "karpenter.sh/", "karpenter.k8s.aws/", "eks:", "genai-finops:")
+_PRIVATE: Final = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
+"""RFC 1918 and RFC 6598: what a VPC can use without hiding a part of the internet."""
+
+_TAG: Final = re.compile(r"[\w .:/=+@-]*")
+_RESERVED_TAGS: Final = (
+    "aws:",
+    "kubernetes.io/",
+    "karpenter.sh/",
+    "karpenter.k8s.aws/",
+    "eks:",
+    "genai-finops:",
+)
 _MAX_TAGS: Final = 40
 
 
@@ -29,13 +40,17 @@ def problems(platform: Platform) -> Iterator[Problem]:
     yield from _pools(platform)
     yield from _gateway(platform)
     yield from _budget(platform)
+    yield from _unique("notifications.emails[{}]", platform.notifications.emails, "address")
     yield from _tags(platform)
 
 
 def _region(platform: Platform) -> Iterator[Problem]:
     if platform.region not in regions():
         yield Problem(
-            "region", f"is {platform.region!r}", "The catalog does not have that region.", f"Use {one_of(regions())}."
+            "region",
+            f"is {platform.region!r}",
+            "The catalog does not have that region.",
+            f"Use {one_of(regions())}.",
         )
         return
     allowed = zones(platform.region)
@@ -51,15 +66,17 @@ def _region(platform: Platform) -> Iterator[Problem]:
 
 
 def _names(platform: Platform) -> Iterator[Problem]:
+    worst: dict[str, names.DerivedName] = {}
     for name in names.derived(platform):
-        if name.excess > 0:
-            yield Problem(
-                name.path,
-                f"is {name.excess} characters too long",
-                f"It makes the {name.what} {name.value}, which has {len(name.value)} characters; {name.limit} are "
-                "allowed.",
-                f"Shorten it by {name.excess}.",
-            )
+        if name.excess > 0 and (name.path not in worst or name.excess > worst[name.path].excess):
+            worst[name.path] = name
+    for name in worst.values():
+        yield Problem(
+            name.path,
+            f"is {name.excess} characters too long",
+            f"It makes the {name.what} {name.value}, which has {len(name.value)} characters; {name.limit} are allowed.",
+            f"Shorten it by {name.excess}.",
+        )
     same_names = list(_unique("models[{}].name", [model.name for model in platform.models], "name"))
     yield from same_names
     if not same_names:
@@ -71,7 +88,10 @@ def _unique(path: str, values: list[str] | tuple[str, ...], what: str) -> Iterat
         if count > 1:
             index = len(values) - 1 - values[::-1].index(value)
             yield Problem(
-                path.format(index), f"is {value!r}", f"Another entry has the same {what}.", "Give each its own."
+                path.format(index),
+                f"is {value!r}",
+                f"Another entry has the same {what}.",
+                "Give each its own.",
             )
 
 
@@ -84,6 +104,13 @@ def _network(platform: Platform) -> Iterator[Problem]:
             f"is {platform.network.cidr!r}",
             "Each zone gets a private subnet, and each pod an address of it.",
             "Use a private IPv4 block from /16 to /20.",
+        )
+    elif block is not None and not any(block.subnet_of(private) for private in _PRIVATE):
+        yield Problem(
+            "network.cidr",
+            f"is {platform.network.cidr!r}",
+            "Those addresses belong to others, who could not be reached from inside.",
+            f"Use a block of {one_of(_PRIVATE)}.",
         )
     if platform.network.nat_gateways > len(platform.zones):
         yield Problem(
@@ -100,16 +127,22 @@ def _networks(path: str, blocks: list[str] | tuple[str, ...]) -> Iterator[Proble
         if _parse(block) is None:
             where = path if path == "network.cidr" else f"{path}[{index}]"
             yield Problem(
-                where, f"is {block!r}", "It is not an IPv4 network.", "Use a block such as 10.0.0.0/16, no host bits set."
+                where,
+                f"is {block!r}",
+                "It is not an IPv4 network.",
+                "Use a block such as 10.0.0.0/16, no host bits set.",
             )
+    if path != "network.cidr":
+        yield from _unique(f"{path}[{{}}]", blocks, "network")
 
 
 def _parse(block: str) -> IPv4Network | None:
+    """The network, when it is written as AWS takes it: address/length."""
     try:
         network = ip_network(block)
     except ValueError:
         return None
-    return network if isinstance(network, IPv4Network) else None
+    return network if isinstance(network, IPv4Network) and str(network) == block else None
 
 
 def _cluster(platform: Platform) -> Iterator[Problem]:
@@ -147,7 +180,7 @@ def _cluster(platform: Platform) -> Iterator[Problem]:
         )
     yield from _unique("cluster.admin_roles[{}]", cluster.admin_roles, "role")
     for addon, version in cluster.addon_versions.items():
-        if version != "default" and not re.fullmatch(r"v\d+\.\d+\.\d+-eksbuild\.\d+", version):
+        if version != ADDON_DEFAULT and not re.fullmatch(r"v[0-9]+\.[0-9]+\.[0-9]+-eksbuild\.[0-9]+", version):
             yield Problem(
                 f"cluster.addon_versions.{addon}",
                 f"is {version!r}",
@@ -157,11 +190,16 @@ def _cluster(platform: Platform) -> Iterator[Problem]:
 
 
 def _pools(platform: Platform) -> Iterator[Problem]:
+    for family in platform.families:
+        yield from _room_for_a_node(platform.node_pool(family), platform.models_on(family))
     for family, pool in platform.node_pools.items():
-        path = f"node_pools.{family}"
+        path = path_of(("node_pools", family))
         if family not in platform.families:
             yield Problem(
-                path, "is set", "No model runs on that family.", f"Families in use: {one_of(platform.families)}."
+                path,
+                "is set",
+                "No model runs on that family.",
+                f"Families in use: {one_of(platform.families)}.",
             )
         volume = pool.volume
         if volume.throughput_mib_s > volume.iops * MAX_VOLUME_THROUGHPUT_PER_IOPS:
@@ -174,9 +212,34 @@ def _pools(platform: Platform) -> Iterator[Problem]:
             )
 
 
+def _room_for_a_node(pool: NodePool, models: tuple[Model, ...]) -> Iterator[Problem]:
+    """Karpenter launches no node that would exceed the limit, not even the first."""
+    for model in models:
+        known = {instance.size: instance for instance in families().get(model.accelerator.family, ())}
+        if model.known_shape is None or not known:
+            continue  # another check says so
+        able = [known[size] for size in placement.sizes(model) if size in known]
+        smallest = min(able, key=lambda instance: instance.devices, default=None)
+        if smallest is not None and smallest.devices > pool.max_devices:
+            yield Problem(
+                f"node_pools.{model.accelerator.family}.max_devices",
+                f"is {pool.max_devices}",
+                f"{model.name} runs on {smallest.name}, which has {smallest.devices} devices: no node of it "
+                "would ever be launched.",
+                f"Use {smallest.devices} or more.",
+            )
+
+
 def _gateway(platform: Platform) -> Iterator[Problem]:
     gateway = platform.gateway
     yield from _networks("gateway.allowed_cidrs", gateway.allowed_cidrs)
+    if gateway.certificate_arn is not None and gateway.certificate_arn.split(":")[3] != platform.region:
+        yield Problem(
+            "gateway.certificate_arn",
+            f"is {gateway.certificate_arn!r}",
+            f"A load balancer takes certificates of its own region, {platform.region}.",
+            f"Request or import one in {platform.region}.",
+        )
     if gateway.scheme == "internet-facing":
         if gateway.certificate_arn is None:
             yield Problem(
@@ -205,10 +268,6 @@ def _budget(platform: Platform) -> Iterator[Problem]:
     budget = platform.budget
     if budget is None:
         return
-    if not budget.monthly_usd.is_finite() or budget.monthly_usd <= 0:
-        yield Problem(
-            "budget.monthly_usd", f"is {budget.monthly_usd}", "A budget is an amount above zero.", "Use US dollars a month."
-        )
     for field in ("actual_thresholds_percent", "forecast_thresholds_percent"):
         thresholds = getattr(budget, field)
         if list(thresholds) != sorted(set(thresholds)):
@@ -238,19 +297,31 @@ def _budget(platform: Platform) -> Iterator[Problem]:
 def _tags(platform: Platform) -> Iterator[Problem]:
     if len(platform.tags) > _MAX_TAGS:
         yield Problem(
-            "tags", f"has {len(platform.tags)} entries", "AWS allows 50, and the platform adds its own.", "Use at most 40."
+            "tags",
+            f"has {len(platform.tags)} entries",
+            "AWS allows 50, and the platform adds its own.",
+            "Use at most 40.",
         )
+    folded = Counter(key.lower() for key in platform.tags)
     for key, value in platform.tags.items():
-        if key.startswith(_RESERVED_TAGS) or not key or len(key) > 128 or not _TAG.fullmatch(key):
+        if folded[key.lower()] > 1:
+            yield Problem(
+                path_of(("tags", key)),
+                "is there in upper and lower case",
+                "IAM does not tell such keys apart.",
+                "Leave one of them out.",
+            )
+        if key.lower().startswith(_RESERVED_TAGS) or not key or len(key) > 128 or not _TAG.fullmatch(key):
             yield Problem(
                 "tags",
                 f"has the key {key!r}",
-                f"Keys have 1 to 128 characters and do not start with {one_of(_RESERVED_TAGS)}.",
+                "Keys have 1 to 128 letters, digits, spaces and . : / = + - @ _, and do not start with "
+                f"{one_of(_RESERVED_TAGS)}.",
                 "Rename it.",
             )
         if len(value) > 256 or not _TAG.fullmatch(value):
             yield Problem(
-                f"tags.{key}",
+                path_of(("tags", key)),
                 f"is {value!r}",
                 "Values have at most 256 letters, digits, spaces and . : / = + - @ _.",
                 "Shorten or rename it.",

@@ -1,14 +1,18 @@
 """Is the engine told something it will do: lengths, buckets, blocks, and arguments that exist on this accelerator?"""
 
+import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 from genai_finops.spec import engine as engine_arguments
 from genai_finops.spec.model import S3, Model
-from genai_finops.spec.problems import Problem, one_of
+from genai_finops.spec.problems import Problem, one_of, path_of, steps
 
-_S3_URI: Final = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9!_.*'()/-]+)?")
+_S3_URI: Final = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9_.=-]+)*")
+"""Without what S3 allows but IAM (`*`), shells or other tools read as something else; no slash at the end."""
+
+_S3_FORM: Final = "Use s3://bucket/prefix: letters, digits and _ . = - between single slashes, and no slash at the end."
 
 _OWNED_ARGUMENTS: Final = {
     "--model": "source",
@@ -51,13 +55,19 @@ _NEURON_ARGUMENTS: Final = {
 }
 """Arguments that do nothing or are refused on Neuron."""
 
+_TOKEN_IN_MANIFEST: Final = "It would put the token into the manifest; hub_token_secret brings it from Secrets Manager."
+
 _DEAD_ENVIRONMENT: Final = {
     "VLLM_NEURON_FRAMEWORK": "vLLM no longer reads it.",
-    "VLLM_ENGINE_ITERATION_TIMEOUT_S": "vLLM no longer reads it; probes.startup_seconds is the limit on a slow start.",
-    "NEURON_RT_VISIBLE_CORES": "The device plugin gives each pod its cores; a fixed list makes two pods share one.",
+    "VLLM_ENGINE_ITERATION_TIMEOUT_S": "vLLM no longer reads it; a slow start has probes.startup_seconds.",
+    "NEURON_RT_VISIBLE_CORES": "The device plugin gives each pod its cores; with a list two pods share one.",
     "NEURON_RT_NUM_CORES": "The device plugin gives each pod its cores.",
     "VLLM_API_KEY": "It would put the key into the manifest; gateway.api_key brings it from Secrets Manager.",
-    "HF_TOKEN": "It would put the token into the manifest; hub_token_secret brings it from Secrets Manager.",
+    "HF_TOKEN": _TOKEN_IN_MANIFEST,
+    "HUGGING_FACE_HUB_TOKEN": _TOKEN_IN_MANIFEST,
+    "AWS_ACCESS_KEY_ID": "The pod's identity brings short-lived credentials.",
+    "AWS_SECRET_ACCESS_KEY": "It would put the key into the manifest; the pod's identity brings credentials.",
+    "AWS_SESSION_TOKEN": "It would put the token into the manifest; the pod's identity brings credentials.",
     "NEURON_COMPILED_ARTIFACTS": "engine.compiled_artifacts sets it.",
 }
 
@@ -149,7 +159,7 @@ def _neuron_only(model: Model, path: str) -> Iterator[Problem]:
         yield Problem(
             f"{path}.engine.quantization",
             "is 'fp8'",
-            "NeuronCore-v2 has no fp8 path in this SDK.",
+            "The pinned Neuron SDK has no fp8 path for vLLM.",
             "Use int8, or leave it out.",
         )
     for key in engine.neuron_config:
@@ -160,14 +170,29 @@ def _neuron_only(model: Model, path: str) -> Iterator[Problem]:
                 "Another setting writes it.",
                 f"Set {_OWNED_NEURON_CONFIG[key]} instead.",
             )
+    if not _is_json(engine.neuron_config):
+        yield Problem(
+            f"{path}.engine.neuron_config",
+            "has a number that is not finite",
+            "It is handed to vLLM as JSON, which has none.",
+            "Use a finite number.",
+        )
     artifacts = engine.compiled_artifacts
     if artifacts is not None and not _S3_URI.fullmatch(artifacts):
         yield Problem(
             f"{path}.engine.compiled_artifacts",
             f"is {artifacts!r}",
-            "It is not an S3 address.",
-            "Use s3://bucket/prefix.",
+            "It is not an S3 address that can be used as it is.",
+            _S3_FORM,
         )
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return False
+    return True
 
 
 def _nvidia_only(model: Model, path: str) -> Iterator[Problem]:
@@ -197,13 +222,21 @@ def _nvidia_only(model: Model, path: str) -> Iterator[Problem]:
 
 def _arguments(model: Model, path: str) -> Iterator[Problem]:
     for index, argument in enumerate(model.engine.extra_args):
-        flag = argument.split("=", 1)[0]
-        why, fix = _verdict(model, flag)
+        why, fix = _verdict(model, argument)
         if why:
             yield Problem(f"{path}.engine.extra_args[{index}]", f"is {argument!r}", why, fix)
 
 
-def _verdict(model: Model, flag: str) -> tuple[str, str]:
+def _verdict(model: Model, argument: str) -> tuple[str, str]:
+    """Why an argument cannot be given, and what to do; empty when it can."""
+    written = argument.split("=", 1)[0]
+    if not argument or (argument.startswith("-") and re.search(r"\s", written)):
+        return (
+            "Each entry is one argument, as the server gets it.",
+            'Write ["--flag", "value"] or ["--flag=value"].',
+        )
+    # vLLM reads --max_model_len as --max-model-len, and --additional-config.key as a part of it.
+    flag = written.split(".", 1)[0].replace("_", "-")
     if flag in _OWNED_ARGUMENTS:
         return "A setting of this file writes that argument.", f"Set {_OWNED_ARGUMENTS[flag]} instead."
     if flag in _FORBIDDEN_ARGUMENTS:
@@ -219,8 +252,8 @@ def _environment(model: Model, path: str) -> Iterator[Problem]:
             yield Problem(f"{path}.engine.env.{name}", "is set", _DEAD_ENVIRONMENT[name], "Leave it out.")
         elif not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
             yield Problem(
-                f"{path}.engine.env",
-                f"has {name!r}",
+                path_of((*steps(path), "engine", "env", name)),
+                "is set",
                 "It is not the name of an environment variable.",
                 "Use letters, digits and underscores.",
             )
@@ -229,6 +262,14 @@ def _environment(model: Model, path: str) -> Iterator[Problem]:
 def _image(model: Model, path: str) -> Iterator[Problem]:
     image = model.engine.image
     if image is None:
+        return
+    if not re.fullmatch(r"[a-z0-9][A-Za-z0-9._/:@-]*", image):
+        yield Problem(
+            f"{path}.engine.image",
+            f"is {image!r}",
+            "It is not the name of an image.",
+            "Use registry/repository:tag.",
+        )
         return
     tag = image.rsplit("/", 1)[-1].partition(":")[2]
     if "@sha256:" not in image and tag in ("", "latest"):
@@ -243,7 +284,7 @@ def _image(model: Model, path: str) -> Iterator[Problem]:
 def source_problems(model: Model, path: str) -> Iterator[Problem]:
     """Whether weights come from where this platform can fetch them, at a revision that does not move."""
     if model.repository:
-        if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", model.repository):
+        if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", model.repository, re.ASCII):
             yield Problem(
                 f"{path}.source",
                 f"is {model.source!r}",
@@ -257,7 +298,14 @@ def source_problems(model: Model, path: str) -> Iterator[Problem]:
                 "A branch or tag can move, and then two replicas serve different models.",
                 "Use the 40 hexadecimal digits of a commit, from the repository's history page.",
             )
-    elif not (model.source.startswith(S3) and _S3_URI.fullmatch(model.source)):
+    elif model.source.startswith(S3) and not _S3_URI.fullmatch(model.source):
+        yield Problem(
+            f"{path}.source",
+            f"is {model.source!r}",
+            "It is not an S3 address that can be used as it is.",
+            _S3_FORM,
+        )
+    elif not model.source.startswith(S3):
         yield Problem(
             f"{path}.source",
             f"is {model.source!r}",

@@ -34,6 +34,9 @@ def problems(model: Model, path: str) -> Iterator[Problem]:
     yield from heads
     if heads:
         return
+    if not model.accelerator.sizes and model.tensor_parallel_size > families()[family][-1].cores:
+        yield _too_few_cores(model, path)
+        return
     if not placement.sizes(model):
         yield _fits_nowhere(model, shape, path)
         return
@@ -65,10 +68,25 @@ def _missing_sizes(model: Model, path: str) -> Iterator[Problem]:
                 f"There is no {family}.{size} in the catalog.",
                 f"{family} has {one_of(available)}.",
             )
+        elif size in model.accelerator.sizes[:index]:
+            yield Problem(
+                f"{path}.accelerator.sizes[{index}]",
+                f"is {size!r}",
+                "It is there already.",
+                "Leave it out once.",
+            )
 
 
 def _heads(model: Model, shape: ModelShape, path: str) -> Iterator[Problem]:
     split = model.tensor_parallel_size
+    if shape.attention_heads % shape.key_value_heads:
+        yield Problem(
+            f"{path}.shape.key_value_heads",
+            f"is {shape.key_value_heads}",
+            f"Each key-value head serves the same number of the {shape.attention_heads} attention heads.",
+            "Copy num_attention_heads and num_key_value_heads from its config.json.",
+        )
+        return
     if _divides(split, shape):
         return
     allowed = [size for size in _SPLITS if _divides(size, shape)]
@@ -85,6 +103,16 @@ def _divides(split: int, shape: ModelShape) -> bool:
     """Attention heads are split evenly; key-value heads are split evenly too, or each is copied as often."""
     key_value = shape.key_value_heads
     return shape.attention_heads % split == 0 and (key_value % split == 0 or split % key_value == 0)
+
+
+def _too_few_cores(model: Model, path: str) -> Problem:
+    largest = families()[model.accelerator.family][-1]
+    return Problem(
+        f"{path}.accelerator.tensor_parallel_size",
+        f"is {model.tensor_parallel_size}",
+        f"The largest of the family, {largest.name}, has {largest.cores} accelerator cores.",
+        f"Use at most {largest.cores}, or another family.",
+    )
 
 
 def _largest_splits(model: Model, allowed: list[int]) -> str:
@@ -141,7 +169,12 @@ def _too_large(model: Model, instance: InstanceType, need: placement.MemoryNeed,
     if model.is_neuron:
         per_sequence = need.cache // model.max_num_seqs
         fitting = (need.available - need.weights - need.reserved) // per_sequence
-        advice = f"At most {fitting} sequences fit. " if fitting > 0 else "The weights alone do not fit. "
+        if fitting > 0:
+            advice = f"At most {fitting} sequence{'s' if fitting > 1 else ''} fit{'s' if fitting == 1 else ''}. "
+        elif need.weights + need.reserved > need.available:
+            advice = "The weights alone do not fit. "
+        else:
+            advice = "Not one sequence fits beside the weights. "
     else:
         advice = ""
     return Problem(
@@ -166,14 +199,14 @@ def _pod(model: Model, path: str) -> Iterator[Problem]:
                 f"{path}.resources.cpu",
                 f"is {placement.cpu(model)}",
                 f"After the platform's own pods {instance.name} has {cpu / 1000:.1f} cores for models.",
-                f"Use at most {cpu // 1000}, or take {instance.size} out of accelerator.sizes.",
+                f"Use at most {cpu // 1000}, or {_other_size(model, instance)}.",
             )
         if placement.memory_gib(model) * 1024 > memory:
             yield Problem(
                 f"{path}.resources.memory_gib",
                 f"is {placement.memory_gib(model)}",
                 f"After the platform's own pods {instance.name} has {memory / 1024:.1f} GiB for models.",
-                f"Use at most {memory // 1024}, or take {instance.size} out of accelerator.sizes.",
+                f"Use at most {memory // 1024}, or {_other_size(model, instance)}.",
             )
     host_gib = placement.compile_host_memory_gib(model)
     if model.resources.memory_gib and model.resources.memory_gib < host_gib:
@@ -191,3 +224,9 @@ def _pod(model: Model, path: str) -> Iterator[Problem]:
             f"/dev/shm is part of the container's memory, which is {placement.memory_gib(model)} GiB.",
             "Make it smaller than memory_gib; 2 is enough for one server.",
         )
+
+
+def _other_size(model: Model, instance: InstanceType) -> str:
+    if model.accelerator.sizes:
+        return f"take {instance.size} out of accelerator.sizes"
+    return "use a family with larger hosts"

@@ -1,6 +1,7 @@
 """Can it be run: scaling bounds, the stop that must fit the Spot notice, schedules, objectives."""
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Final
 from zoneinfo import available_timezones
 
@@ -58,7 +59,7 @@ def _schedule(model: Model, path: str) -> Iterator[Problem]:
     schedule = model.schedule
     if schedule is None:
         return
-    if schedule.time_zone not in available_timezones():
+    if schedule.time_zone not in _time_zones():
         yield Problem(
             f"{path}.schedule.time_zone",
             f"is {schedule.time_zone!r}",
@@ -73,8 +74,14 @@ def _schedule(model: Model, path: str) -> Iterator[Problem]:
                 f"{path}.schedule.awake[{index}]",
                 f"is {window.days} {window.start} to {window.end}",
                 f"{error}.",
-                "For example days: Mon-Fri, start: \"07:00\", end: \"19:00\".",
+                'For example days: Mon-Fri, start: "07:00", end: "19:00".',
             )
+
+
+@cache
+def _time_zones() -> frozenset[str]:
+    """Reading them takes as long as all other checks of a model together."""
+    return frozenset(available_timezones())
 
 
 def _objective(model: Model, path: str) -> Iterator[Problem]:

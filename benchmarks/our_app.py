@@ -1,0 +1,12 @@
+"""What `make synth` does after make, with the outputs below a folder of its own: <platform file> <folder>."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from app import synthesize
+from genai_finops.spec import load_platform
+
+file, root = Path(sys.argv[1]), Path(sys.argv[2])
+synthesize(load_platform(file), file, root)

@@ -134,7 +134,7 @@ def test_a_schedule_shows_the_hours_asleep_and_what_they_save() -> None:
 
 def test_models_that_do_not_use_a_way_to_buy_say_so() -> None:
     text = summary(platform("rich"), 120)
-    assert re.search(r"^llama3-70b .* \$1,952\.04 +not used +\$3,904\.09$", text, re.M)
+    assert re.search(r"^llama3-70b .* \$1,956\.04 +not used +\$3,912\.09$", text, re.M)
     assert re.search(r"^mistral-7b .* not used +\$1,389\.53 +\$13,895\.30$", text, re.M)
 
 

@@ -219,6 +219,8 @@ def test_more_of_anything_is_never_cheaper(varied: Platform, more: int) -> None:
 
 
 VOLUME = 150 * Decimal("0.08") + (4000 - 3000) * Decimal("0.005") + (1000 - 125) * Decimal("0.040")
+RICH_VOLUME = VOLUME + 50 * Decimal("0.08")
+"""The inf2 volume of the rich platform has 200 GiB."""
 """A month of the root volume of a default accelerator node: $52."""
 
 
@@ -237,10 +239,7 @@ def test_a_model_that_is_always_awake_pays_730_hours_of_node_and_volume() -> Non
 def test_a_schedule_pays_only_the_hours_awake_and_says_what_sleep_saves() -> None:
     cost = serving_cost(platform("rich"))[0]
     awake = Decimal(5 * 13 + 2 * 8) * 730 / 168
-    volume = (
-        150 * Decimal("0.08") + 1000 * Decimal("0.005") + 875 * Decimal("0.040")
-    )  # defaults of the inf2 pool
-    whole_month = 2 * (730 * Decimal("0.1257") + volume)
+    whole_month = 2 * (730 * Decimal("0.1257") + RICH_VOLUME)
     assert abs(cost.awake_hours - awake) < FAR
     assert abs(cost.awake_hours + cost.asleep_hours - 730) < FAR
     at_min, saved = cost.at_min_usd("spot"), cost.asleep_saves_usd("spot")
@@ -283,8 +282,8 @@ def test_a_model_that_is_only_on_spot_has_no_other_price_and_its_ceiling_is_spot
     cost = serving_cost(platform("rich"))[1]
     assert cost.on_demand is None
     assert cost.spot
-    assert cost.at_min_usd("spot") == cost.at_min_usd("on-demand") == 730 * Decimal("2.6028") + VOLUME
-    assert cost.ceiling_usd == 2 * (730 * Decimal("2.6028") + VOLUME)
+    assert cost.at_min_usd("spot") == cost.at_min_usd("on-demand") == 730 * Decimal("2.6028") + RICH_VOLUME
+    assert cost.ceiling_usd == 2 * (730 * Decimal("2.6028") + RICH_VOLUME)
 
 
 def test_a_model_that_is_never_on_spot_has_no_spot_price() -> None:

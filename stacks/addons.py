@@ -28,7 +28,7 @@ class AddOnsStack(PlatformStack):
         scope: Construct,
         *,
         platform: Platform,
-        cluster: eks.Cluster,
+        cluster: eks.ICluster,
         vpc: ec2.Vpc,
         alerts: sns.Topic | None,
     ) -> None:
@@ -55,7 +55,7 @@ class AddOnsStack(PlatformStack):
         if alerts:
             role = pod_identity_role(self, "AlertmanagerRole")
             assert alerts.master_key
-            grant(
+            policy = grant(
                 self,
                 "AlertmanagerPolicy",
                 role,
@@ -71,6 +71,7 @@ class AddOnsStack(PlatformStack):
                 namespace=names.MONITORING_NAMESPACE,
                 service_account=ALERTMANAGER_SERVICE_ACCOUNT,
                 role=role,
+                policies=[policy],
             )
             chart.node.add_dependency(identity)
 
@@ -118,7 +119,8 @@ class AddOnsStack(PlatformStack):
 
     def _gateway(self, platform: Platform, vpc: ec2.Vpc) -> None:
         role = pod_identity_role(self, "LoadBalancerControllerRole")
-        grant(self, "LoadBalancerControllerPolicy", role, load_balancer_policy.statements(platform))
+        statements = load_balancer_policy.statements(platform, vpc_arn=vpc.vpc_arn)
+        policy = grant(self, "LoadBalancerControllerPolicy", role, statements)
         identity = associate(
             self,
             "LoadBalancerControllerIdentity",
@@ -126,6 +128,7 @@ class AddOnsStack(PlatformStack):
             namespace=names.SYSTEM_NAMESPACE,
             service_account=names.LOAD_BALANCER_SERVICE_ACCOUNT,
             role=role,
+            policies=[policy],
         )
         definitions = release(
             self,
@@ -133,7 +136,9 @@ class AddOnsStack(PlatformStack):
             cluster=self.cluster,
             chart=versions.GATEWAY_API_CRDS,
             namespace=names.SYSTEM_NAMESPACE,
-            values={"crds": {"gatewayAPI": {"enabled": True, "channel": "standard"}, "envoyGateway": {"enabled": False}}},
+            values={
+                "crds": {"gatewayAPI": {"enabled": True, "channel": "standard"}, "envoyGateway": {"enabled": False}}
+            },
         )
         controller = release(
             self,

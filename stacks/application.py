@@ -37,7 +37,9 @@ def build(platform: Platform, *, outdir: Path | None = None) -> Application:
     Args:
         outdir: where the cloud assembly goes; None leaves it to the CDK CLI.
     """
-    app = App(outdir=str(outdir) if outdir else None, context=_context(), analytics_reporting=False)
+    app = App(
+        outdir=str(outdir) if outdir else None, context=_context(), analytics_reporting=False, tree_metadata=False
+    )
     manifests = k8s_charts.synthesize(platform)
     network = NetworkStack(app, platform=platform)
     cluster = ClusterStack(app, platform=platform, vpc=network.vpc)

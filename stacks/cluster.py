@@ -3,7 +3,7 @@
 No Auto Mode: Karpenter runs in the cluster, because only then can its limits be steered at run time.
 """
 
-from typing import Final
+from typing import Final, cast
 
 from aws_cdk import CfnElement, CfnOutput, Duration, RemovalPolicy, Tags
 from aws_cdk import aws_ec2 as ec2
@@ -15,14 +15,14 @@ from aws_cdk.lambda_layer_kubectl_v35 import KubectlV35Layer
 from constructs import Construct, IConstruct
 
 from genai_finops.spec import Platform, names
-from genai_finops.spec.platform import SYSTEM_NODE_VOLUME_GIB
+from genai_finops.spec.platform import SYSTEM_NODE_VOLUME_GIB, AddonName
 from stacks.base import PlatformStack, acknowledge, acknowledge_managed_policies
 from stacks.pod_identity import pod_identity_role
 from stacks.retention import days
 
-NETWORKING_ADDONS: Final = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent")
+NETWORKING_ADDONS: Final[tuple[AddonName, ...]] = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent")
 """Installed before the first node joins, so that it becomes ready."""
-ADDONS_AFTER_NODES: Final = ("coredns", "metrics-server")
+ADDONS_AFTER_NODES: Final[tuple[AddonName, ...]] = ("coredns", "metrics-server")
 
 NODE_POLICIES: Final = (
     "AmazonEKSWorkerNodePolicy",
@@ -45,7 +45,8 @@ class ClusterStack(PlatformStack):
     def __init__(self, scope: Construct, *, platform: Platform, vpc: ec2.Vpc) -> None:
         super().__init__(scope, "cluster", platform=platform, description="EKS cluster of the LLM serving platform")
         self.vpc = vpc
-        self.cluster = self._cluster(platform)
+        # A cast, since jsii's types leave out of Cluster a member that ICluster has.
+        self.cluster = cast(eks.ICluster, self._cluster(platform))
         self._administrators(platform)
         self.node_security_group = self._node_security_group(platform)
         before = [self._addon(name) for name in NETWORKING_ADDONS]
@@ -192,7 +193,7 @@ class ClusterStack(PlatformStack):
         )
         return group
 
-    def _addon(self, name: str, role: iam.Role | None = None, service_account: str = "") -> eks.CfnAddon:
+    def _addon(self, name: AddonName, role: iam.Role | None = None, service_account: str = "") -> eks.CfnAddon:
         identity = (
             [eks.CfnAddon.PodIdentityAssociationProperty(role_arn=role.role_arn, service_account=service_account)]
             if role
@@ -229,9 +230,7 @@ class ClusterStack(PlatformStack):
             self,
             "SystemNodeRole",
             assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
-            managed_policies=[
-                iam.ManagedPolicy.from_aws_managed_policy_name(policy) for policy in NODE_POLICIES
-            ],
+            managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(policy) for policy in NODE_POLICIES],
         )
         acknowledge_managed_policies(role, NODE_POLICIES, NODE_POLICIES_REASON)
         template = ec2.CfnLaunchTemplate(
@@ -255,6 +254,12 @@ class ClusterStack(PlatformStack):
                     for kind in ("instance", "volume", "network-interface")
                 ],
             ),
+            # Not inherited from the stack: CDK cannot tag a launch template made this way.
+            tag_specifications=[
+                ec2.CfnLaunchTemplate.LaunchTemplateTagSpecificationProperty(
+                    resource_type="launch-template", tags=_tags(platform)
+                )
+            ],
         )
         return eks.Nodegroup(
             self,
@@ -269,9 +274,7 @@ class ClusterStack(PlatformStack):
             node_role=role,
             subnets=ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_WITH_EGRESS),
             launch_template_spec=eks.LaunchTemplateSpec(id=template.ref, version=template.attr_latest_version_number),
-            taints=[
-                eks.TaintSpec(effect=eks.TaintEffect.PREFER_NO_SCHEDULE, key="CriticalAddonsOnly", value="true")
-            ],
+            taints=[eks.TaintSpec(effect=eks.TaintEffect.PREFER_NO_SCHEDULE, key="CriticalAddonsOnly", value="true")],
             labels={"genai-finops/node": "system"},
             enable_node_auto_repair=True,
         )

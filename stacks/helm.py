@@ -16,7 +16,7 @@ def release(
     scope: Construct,
     name: str,
     *,
-    cluster: eks.Cluster,
+    cluster: eks.ICluster,
     chart: HelmChart,
     namespace: str,
     values: Mapping[str, Any],

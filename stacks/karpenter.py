@@ -34,7 +34,7 @@ INTERRUPTION_EVENTS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 class KarpenterStack(PlatformStack):
-    def __init__(self, scope: Construct, *, platform: Platform, cluster: eks.Cluster) -> None:
+    def __init__(self, scope: Construct, *, platform: Platform, cluster: eks.ICluster) -> None:
         super().__init__(scope, "karpenter", platform=platform, description="Karpenter and its interruption queue")
         self.node_role = self._node_role(platform, cluster)
         self.queue = self._interruption_queue(platform)
@@ -57,15 +57,13 @@ class KarpenterStack(PlatformStack):
         )
         controller.node.add_dependency(definitions, role, self.queue)
 
-    def _node_role(self, platform: Platform, cluster: eks.Cluster) -> iam.Role:
+    def _node_role(self, platform: Platform, cluster: eks.ICluster) -> iam.Role:
         role = iam.Role(
             self,
             "NodeRole",
             role_name=names.karpenter_node_role(platform),
             assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
-            managed_policies=[
-                iam.ManagedPolicy.from_aws_managed_policy_name(policy) for policy in NODE_POLICIES
-            ],
+            managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(policy) for policy in NODE_POLICIES],
         )
         acknowledge_managed_policies(role, NODE_POLICIES, NODE_POLICIES_REASON)
         eks.AccessEntry(
@@ -110,20 +108,18 @@ class KarpenterStack(PlatformStack):
             )
         return queue
 
-    def _controller_role(self, platform: Platform, cluster: eks.Cluster) -> Construct:
+    def _controller_role(self, platform: Platform, cluster: eks.ICluster) -> Construct:
         role = pod_identity_role(self, "ControllerRole", role_name=names.karpenter_controller_role(platform))
-        grant(self, "NodeLifecyclePolicy", role, karpenter_policy.node_lifecycle(platform))
-        grant(
-            self,
-            "EnvironmentPolicy",
-            role,
-            karpenter_policy.environment(
-                platform,
-                node_role_arn=self.node_role.role_arn,
-                queue_arn=self.queue.queue_arn,
-                cluster_arn=cluster.cluster_arn,
-            ),
+        environment = karpenter_policy.environment(
+            platform,
+            node_role_arn=self.node_role.role_arn,
+            queue_arn=self.queue.queue_arn,
+            cluster_arn=cluster.cluster_arn,
         )
+        policies = [
+            grant(self, "NodeLifecyclePolicy", role, karpenter_policy.node_lifecycle(platform)),
+            grant(self, "EnvironmentPolicy", role, environment),
+        ]
         return associate(
             self,
             "ControllerIdentity",
@@ -131,6 +127,7 @@ class KarpenterStack(PlatformStack):
             namespace=names.KARPENTER_NAMESPACE,
             service_account=names.KARPENTER_SERVICE_ACCOUNT,
             role=role,
+            policies=policies,
         )
 
 

@@ -182,5 +182,3 @@ def environment(platform: Platform, *, node_role_arn: str, queue_arn: str, clust
 
 def _ec2(platform: Platform, kind: str) -> str:
     return f"arn:{Aws.PARTITION}:ec2:{platform.region}:*:{kind}/*"
-
-

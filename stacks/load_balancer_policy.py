@@ -10,7 +10,7 @@ from genai_finops.spec import Platform
 from stacks.policy import Statement
 
 
-def statements(platform: Platform) -> list[Statement]:
+def statements(platform: Platform, *, vpc_arn: str) -> list[Statement]:
     region = platform.region
     load_balancing = f"arn:{Aws.PARTITION}:elasticloadbalancing:{region}:{Aws.ACCOUNT_ID}"
     security_groups = f"arn:{Aws.PARTITION}:ec2:{region}:{Aws.ACCOUNT_ID}:security-group/*"
@@ -58,9 +58,11 @@ def statements(platform: Platform) -> list[Statement]:
         Statement(
             "CreateSecurityGroups",
             ["ec2:CreateSecurityGroup"],
-            [security_groups, f"arn:{Aws.PARTITION}:ec2:{region}:{Aws.ACCOUNT_ID}:vpc/*"],
-            wildcard="A new group has no id yet, and EC2 checks the VPC it is for.",
+            [security_groups],
+            {"StringEquals": making},
+            "A new group has no id yet; the request must carry this cluster's tag.",
         ),
+        Statement("CreateSecurityGroupsInVpc", ["ec2:CreateSecurityGroup"], [vpc_arn]),
         Statement(
             "TagNewSecurityGroups",
             ["ec2:CreateTags"],

@@ -12,7 +12,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from genai_finops.spec import Platform, names
-from stacks.base import PlatformStack, acknowledge
+from stacks.base import PlatformStack
 from stacks.retention import days
 
 _PUBLIC_SUBNET_MASK: Final = 26

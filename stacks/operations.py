@@ -77,7 +77,8 @@ class OperationsStack(PlatformStack):
             guardrail_policies=[iam.ManagedPolicy.from_aws_managed_policy_name("CloudWatchReadOnlyAccess")],
         )
         acknowledge(
-            channel, {"AwsSolutions-IAM4": "The channel only shows what it is sent; the guardrail lets it read metrics."}
+            channel,
+            {"AwsSolutions-IAM4": "The channel only shows what it is sent; the guardrail lets it read metrics."},
         )
 
     def _budget(self, platform: Platform, budget: Budget) -> None:
@@ -113,5 +114,3 @@ class OperationsStack(PlatformStack):
                 for threshold in thresholds
             ],
         )
-
-

@@ -6,8 +6,8 @@ A synth that fails half-way must not leave templates that look complete, and mus
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 
@@ -15,16 +15,17 @@ from pathlib import Path
 def replaced(*targets: Path) -> Iterator[tuple[Path, ...]]:
     """Staging folders, one for each target, which take the targets' places when the block ends well.
 
-    When it does not, the staging folders are removed and the targets stay as they were.
+    When it does not, or when one of them cannot take its place, all targets stay as they were. The staging folders are
+    gone either way.
     """
-    staged = tuple(_beside(target) for target in targets)
-    try:
-        yield staged
-        for folder, target in zip(staged, targets, strict=True):
-            _swap(folder, target)
-    finally:
-        for folder in staged:
-            shutil.rmtree(folder, ignore_errors=True)
+    places = [target.resolve() for target in targets]
+    with ExitStack() as clean_up:
+        staged = []
+        for place in places:
+            staged.append(_beside(place))
+            clean_up.callback(shutil.rmtree, staged[-1], ignore_errors=True)
+        yield tuple(staged)
+        _swap(staged, places)
 
 
 def _beside(target: Path) -> Path:
@@ -35,15 +36,30 @@ def _beside(target: Path) -> Path:
     return folder
 
 
-def _swap(folder: Path, target: Path) -> None:
-    old = folder.with_name(f"{folder.name}-old")
-    if target.exists():
-        target.rename(old)
-    folder.rename(target)
-    shutil.rmtree(old, ignore_errors=True)
+def _swap(staged: Sequence[Path], places: Sequence[Path]) -> None:
+    swapped: list[tuple[Path, Path]] = []
+    try:
+        for folder, place in zip(staged, places, strict=True):
+            old = folder.with_name(f"{folder.name}-old")
+            if place.exists():
+                place.rename(old)
+            swapped.append((old, place))
+            folder.rename(place)
+    except BaseException:
+        for old, place in swapped:
+            shutil.rmtree(place, ignore_errors=True)
+            if old.exists():
+                old.rename(place)
+        raise
+    for old, _ in swapped:
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def reuse_assets(earlier: Path, staging: Path) -> None:
-    """Links large asset files of an earlier synth, named by their content, instead of copying them again."""
+    """Links large asset files of an earlier synth, named by their content, instead of copying them again.
+
+    Where a link is not possible, CDK copies the file as it would have.
+    """
     for asset in earlier.glob("asset.*.zip"):
-        os.link(asset, staging / asset.name)
+        with suppress(OSError):
+            os.link(asset, staging / asset.name)

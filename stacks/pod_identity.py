@@ -1,5 +1,7 @@
 """AWS identities for pods: an EKS Pod Identity association instead of an OIDC provider per cluster."""
 
+from collections.abc import Sequence
+
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct
@@ -12,10 +14,20 @@ def pod_identity_role(scope: Construct, id: str, *, role_name: str | None = None
 
 
 def associate(
-    scope: Construct, id: str, *, cluster_name: str, namespace: str, service_account: str, role: iam.Role
+    scope: Construct,
+    id: str,
+    *,
+    cluster_name: str,
+    namespace: str,
+    service_account: str,
+    role: iam.Role,
+    policies: Sequence[iam.ManagedPolicy],
 ) -> eks.CfnPodIdentityAssociation:
-    """Gives `role` to the pods of one service account."""
-    return eks.CfnPodIdentityAssociation(
+    """Gives `role` to the pods of one service account.
+
+    `policies` are those of the role: what waits for the association then starts, and stops, with its permissions.
+    """
+    association = eks.CfnPodIdentityAssociation(
         scope,
         id,
         cluster_name=cluster_name,
@@ -23,3 +35,5 @@ def associate(
         service_account=service_account,
         role_arn=role.role_arn,
     )
+    association.node.add_dependency(*policies)
+    return association

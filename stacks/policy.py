@@ -3,6 +3,7 @@
 cdk-nag then finds no wildcard that has no reason, because a statement with one cannot be written without it.
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,9 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from stacks.base import acknowledge
+
+MANAGED_POLICY_CHARACTERS: Final = 6144
+"""What IAM takes in a managed policy, spaces not counted."""
 
 _PSEUDO_PARAMETER: Final = re.compile(r"\$\{Token\[AWS\.(\w+)\.\d+\]\}")
 
@@ -60,6 +64,21 @@ def grant(scope: Construct, id: str, role: iam.Role, statements: Sequence[Statem
             if "*" in resource:
                 acknowledge(policy, {f"AwsSolutions-IAM5[Resource::{_as_reported(resource)}]": statement.wildcard})
     return policy
+
+
+def size(statements: Sequence[Statement]) -> int:
+    """Characters of a policy with these statements, at most: what CDK fills in later is shorter than its place."""
+    written = [
+        {
+            "Sid": statement.sid,
+            "Effect": "Allow",
+            "Action": list(statement.actions),
+            "Resource": list(statement.resources),
+            "Condition": {operator: dict(keys) for operator, keys in statement.conditions.items()},
+        }
+        for statement in statements
+    ]
+    return len(json.dumps({"Version": "2012-10-17", "Statement": written}, separators=(",", ":")))
 
 
 def _as_reported(resource: str) -> str:

@@ -5,9 +5,10 @@ CloudFormation's limits, and a change to one touches no other. Within a model ea
 a new image does not touch its autoscaling.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
-from aws_cdk import ArnFormat, NestedStack, RemovalPolicy
+from aws_cdk import ArnFormat, Aws, NestedStack, RemovalPolicy
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct, IConstruct
@@ -17,7 +18,10 @@ from genai_finops.spec.model import S3
 from k8s_charts import Manifest, model_of, split_runtime_owned
 from stacks.base import PlatformStack, acknowledge
 from stacks.pod_identity import associate, pod_identity_role
-from stacks.policy import Statement, grant
+from stacks.policy import MANAGED_POLICY_CHARACTERS, Statement, grant, size
+
+_PRUNED: Final = frozenset({"ConfigMap", "DaemonSet", "Deployment", "Namespace", "Service"})
+"""Kinds that `kubectl apply --prune` deletes when they are gone from a manifest: none that is a custom resource."""
 
 
 class ServingStack(PlatformStack):
@@ -26,32 +30,33 @@ class ServingStack(PlatformStack):
         scope: Construct,
         *,
         platform: Platform,
-        cluster: eks.Cluster,
+        cluster: eks.ICluster,
         manifests: Mapping[str, Sequence[Manifest]],
     ) -> None:
         super().__init__(scope, "serving", platform=platform, description="Node pools and served models")
-        identity = self._identity(platform, cluster)
-        shared: list[IConstruct] = [identity]
+        previous: IConstruct = self._identity(platform, cluster)
         for chart, objects in manifests.items():
-            own = [manifest for manifest in objects if model_of(manifest) is None]
-            if own:
-                applied = eks.KubernetesManifest(self, chart, cluster=cluster, manifest=own)
-                applied.node.add_dependency(shared[-1])
-                shared.append(applied)
+            shared = [manifest for manifest in objects if model_of(manifest) is None]
+            for id, group in _deletable(chart, shared):
+                applied = eks.KubernetesManifest(self, id, cluster=cluster, manifest=group)
+                applied.node.add_dependency(previous)
+                previous = applied
         for model in platform.models:
             of_model = {
                 chart: [manifest for manifest in objects if model_of(manifest) == model.name]
                 for chart, objects in manifests.items()
             }
             nested = ModelStack(self, model, cluster=cluster, manifests=of_model)
-            nested.node.add_dependency(shared[-1])
+            nested.node.add_dependency(previous)
 
-    def _identity(self, platform: Platform, cluster: eks.Cluster) -> Construct:
+    def _identity(self, platform: Platform, cluster: eks.ICluster) -> Construct:
         """What a model's pods may read: the weights named in the file, and the two secrets."""
         role = pod_identity_role(self, "ServingRole")
-        statements = [*_weights(platform), *self._secrets(platform)]
-        if statements:
-            grant(self, "ServingPolicy", role, statements)
+        policies = [
+            grant(self, f"WeightsPolicy{index}", role, weights) for index, weights in enumerate(_weights(platform))
+        ]
+        if secrets := self._secrets(platform):
+            policies.append(grant(self, "SecretsPolicy", role, secrets))
         return associate(
             self,
             "ServingIdentity",
@@ -59,6 +64,7 @@ class ServingStack(PlatformStack):
             namespace=names.MODEL_NAMESPACE,
             service_account=names.SERVING_SERVICE_ACCOUNT,
             role=role,
+            policies=policies,
         )
 
     def _secrets(self, platform: Platform) -> list[Statement]:
@@ -94,7 +100,7 @@ class ModelStack(NestedStack):
     """Everything of one model: server, autoscaling, monitors, route."""
 
     def __init__(
-        self, scope: Construct, model: Model, *, cluster: eks.Cluster, manifests: Mapping[str, Sequence[Manifest]]
+        self, scope: Construct, model: Model, *, cluster: eks.ICluster, manifests: Mapping[str, Sequence[Manifest]]
     ) -> None:
         super().__init__(scope, f"model-{model.name}", description=f"Model {model.name}")
         previous: IConstruct | None = None
@@ -114,8 +120,22 @@ class ModelStack(NestedStack):
                     patch.node.add_dependency(applied)
 
 
+def _deletable(chart: str, manifests: Sequence[Manifest]) -> Iterator[tuple[str, list[Manifest]]]:
+    """Groups of manifests, in order, such that an object that goes from the file goes from the cluster.
+
+    What kubectl does not prune is a resource of its own, which CloudFormation deletes: a pool for Spot, say, that no
+    model wants any more and that Karpenter would go on filling.
+    """
+    pruned = [manifest for manifest in manifests if manifest["kind"] in _PRUNED]
+    if pruned:
+        yield chart, pruned
+    for manifest in manifests:
+        if manifest["kind"] not in _PRUNED:
+            yield f"{chart}-{manifest['kind']}-{manifest['metadata']['name']}", [manifest]
+
+
 def _initial_values(
-    scope: Construct, manifest: Manifest, initial: Mapping[str, object], cluster: eks.Cluster
+    scope: Construct, manifest: Manifest, initial: Mapping[str, object], cluster: eks.ICluster
 ) -> eks.KubernetesPatch:
     """Fields that automation moves at run time: set when the file changes them, left alone by every other deploy."""
     kind, metadata = manifest["kind"], manifest["metadata"]
@@ -131,9 +151,9 @@ def _initial_values(
     )
 
 
-def _weights(platform: Platform) -> list[Statement]:
-    """Read access to the buckets and prefixes that the file names."""
-    prefixes = sorted(
+def _weights(platform: Platform) -> list[list[Statement]]:
+    """Read access to the buckets and prefixes that the file names, one policy of statements for each few of them."""
+    addresses = sorted(
         {
             address.removeprefix(S3).rstrip("/")
             for model in platform.models
@@ -141,20 +161,39 @@ def _weights(platform: Platform) -> list[Statement]:
             if address.startswith(S3)
         }
     )
-    if not prefixes:
-        return []
-    buckets = sorted({prefix.partition("/")[0] for prefix in prefixes})
+    return [_read(batch) for batch in _batches(addresses)]
+
+
+def _batches(addresses: Sequence[str]) -> list[list[str]]:
+    """As many addresses as fit a managed policy."""
+    batches: list[list[str]] = []
+    for address in addresses:
+        if batches and size(_read([*batches[-1], address])) <= MANAGED_POLICY_CHARACTERS:
+            batches[-1].append(address)
+        else:
+            batches.append([address])
+    return batches
+
+
+def _read(addresses: Sequence[str]) -> list[Statement]:
+    prefixes: dict[str, list[str]] = {}
+    for address in addresses:
+        bucket, _, prefix = address.partition("/")
+        prefixes.setdefault(bucket, []).append(f"{prefix}/*" if prefix else "*")
     return [
-        Statement(
-            "ListWeights",
-            ["s3:ListBucket"],
-            [f"arn:aws:s3:::{bucket}" for bucket in buckets],
-            {"StringLike": {"s3:prefix": [f"{prefix.partition('/')[2]}/*" for prefix in prefixes]}},
+        *(
+            Statement(
+                f"ListWeights{index}",
+                ["s3:ListBucket"],
+                [f"arn:{Aws.PARTITION}:s3:::{bucket}"],
+                {"StringLike": {"s3:prefix": found}},
+            )
+            for index, (bucket, found) in enumerate(prefixes.items())
         ),
         Statement(
             "ReadWeights",
             ["s3:GetObject"],
-            [f"arn:aws:s3:::{prefix}/*" for prefix in prefixes],
+            [f"arn:{Aws.PARTITION}:s3:::{address}/*" for address in addresses],
             wildcard="The files of a model under the prefix that the platform file names.",
         ),
     ]

@@ -33,9 +33,7 @@ def synthesis(of: Platform, file: str = "platform.yaml") -> Synthesis:
     )
 
 
-def summary(
-    of: Platform, width: int = 100, *, color: bool = False, noted: list[problems.Warning] | None = None
-) -> str:
+def summary(of: Platform, width: int = 100, *, color: bool = False, noted: list[problems.Warning] | None = None) -> str:
     found = list(warnings(of, TODAY)) if noted is None else noted
     return render(of, synthesis(of), found, today=TODAY, console_width=width, color=color)
 
@@ -114,9 +112,7 @@ def test_money_ends_under_money() -> None:
     lines = summary(platform("default"), 80).splitlines()
     start = next(index for index, line in enumerate(lines) if line.startswith("Item "))
     table = [line for line in lines[start + 2 : start + 15] if "$" in line]
-    ends = {
-        line.rindex(amount) + len(amount) for line in table for amount in re.findall(r"\$[\d,.]+", line)[-1:]
-    }
+    ends = {line.rindex(amount) + len(amount) for line in table for amount in re.findall(r"\$[\d,.]+", line)[-1:]}
     assert len(table) == 12
     assert len(ends) == 1
 
@@ -267,6 +263,4 @@ def test_importing_it_starts_neither_the_cdk_nor_the_heavy_parts_of_rich() -> No
     loaded = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split()
-    assert not {"jsii", "aws_cdk", "cdk8s", "rich.markdown", "rich.syntax", "rich.progress", "pygments"} & {
-        *loaded
-    }
+    assert not {"jsii", "aws_cdk", "cdk8s", "rich.markdown", "rich.syntax", "rich.progress", "pygments"} & {*loaded}

@@ -181,9 +181,7 @@ def platforms(draw: st.DrawFn) -> Platform:
             "instance_type": draw(st.sampled_from(["m7g.large", "m7g.xlarge", "t4g.large"])),
         }
     )
-    return changed(
-        varied, cluster={"system_nodes": nodes, "log_retention_days": draw(st.sampled_from([1, 30, 365]))}
-    )
+    return changed(varied, cluster={"system_nodes": nodes, "log_retention_days": draw(st.sampled_from([1, 30, 365]))})
 
 
 days = st.dates(date(2026, 1, 1), date(2030, 1, 1))
@@ -267,9 +265,7 @@ def test_a_node_that_carries_several_replicas_is_paid_whole() -> None:
     node = 730 * Decimal("6.490630") + VOLUME
     for replicas, nodes in ((1, 1), (6, 1), (7, 2), (12, 2)):
         scaling = (
-            platform("default")
-            .models[0]
-            .scaling.model_copy(update={"min_replicas": replicas, "max_replicas": 12})
+            platform("default").models[0].scaling.model_copy(update={"min_replicas": replicas, "max_replicas": 12})
         )
         (cost,) = serving_cost(serving(accelerator=only_large, scaling=scaling))
         assert cost.on_demand

@@ -1,0 +1,237 @@
+"""Least privilege, as a reviewer would check it: every statement of every policy in every template."""
+
+import json
+
+import pytest
+
+from genai_finops.spec import names
+from tests.assemblies import of_type, strings, text
+from tests.unit.stacks.policies import granted, identity_policies
+
+pytestmark = pytest.mark.synth
+
+READS = ("Describe", "Get", "List")
+
+WITHOUT_CONDITION = {
+    "AllowScopedEC2InstanceAccessActions": (
+        "Upstream's: a launch refers to images, subnets and security groups. It also needs the statement on instances, "
+        "which asks for the cluster's tags."
+    ),
+    "": "CDK's provider framework, which calls any version of the one handler it wraps.",
+}
+"""Statements that change something, on a wildcard, under no condition: by statement id, with the reason."""
+
+KEY_ADMINISTRATION = "kms:*"
+"""AWS requires that a key's policy gives the account the key; without it nobody could ever change it."""
+
+
+def test_no_wildcard_action_is_ever_allowed(assembly):
+    for statement in granted(assembly):
+        if statement.allows and statement.actions != [KEY_ADMINISTRATION]:
+            assert not [action for action in statement.actions if "*" in action], statement
+
+
+def test_a_key_belongs_to_its_account_and_to_nobody_else(assembly):
+    for statement in granted(assembly, "AWS::KMS::Key"):
+        if KEY_ADMINISTRATION in statement.actions:
+            assert text(statement.statement["Principal"]["AWS"]) == "arn:aws:iam::${AWS::AccountId}:root"
+
+
+def test_whatever_changes_something_is_limited_by_resource_or_by_condition(assembly):
+    exceptions = set()
+    for statement in identity_policies(assembly):
+        changes = [action for action in statement.actions if not action.partition(":")[2].startswith(READS)]
+        anything = any("*" in resource for resource in statement.resources)
+        if changes and anything and not statement.conditions:
+            exceptions.add(statement.sid)
+            if not statement.sid:
+                assert changes == ["lambda:InvokeFunction"]
+    assert exceptions == set(WITHOUT_CONDITION)
+
+
+def test_every_controller_changes_only_what_carries_the_tag_of_this_cluster(assembly):
+    """A condition on the region, say, would not keep two clusters of one account apart."""
+    for statement in identity_policies(assembly):
+        changes = [action for action in statement.actions if not action.partition(":")[2].startswith(READS)]
+        anything = [resource for resource in statement.resources if "*" in resource]
+        if statement.stack == "serving" or not (changes and anything and statement.conditions):
+            continue
+        tags = {
+            key: value
+            for key, value in statement.conditions.items()
+            if key.startswith(("aws:RequestTag/", "aws:ResourceTag/"))
+        }
+        assert any(assembly.platform.name in (value, key.rsplit("/", 1)[-1]) for key, value in tags.items()), statement
+
+
+def test_reading_everything_is_limited_to_the_region_where_aws_can(assembly):
+    for statement in identity_policies(assembly):
+        if statement.resources == ["*"] and any(action.startswith("ec2:") for action in statement.actions):
+            assert statement.conditions == {"aws:RequestedRegion": assembly.platform.region}
+
+
+def test_every_wildcard_resource_of_ours_has_a_reason(assembly):
+    """Acknowledged for cdk-nag on the very policy, in a sentence."""
+    reasons = acknowledged(assembly)
+    for statement in identity_policies(assembly):
+        policy = assembly.templates[statement.stack]["Resources"][statement.policy]["Metadata"]["aws:cdk:path"]
+        for resource in statement.resources:
+            if "*" in resource and "lambda:InvokeFunction" not in statement.actions:
+                reported = resource.replace("${", "<").replace("}", ">")
+                reason = reasons[policy.removesuffix("/Resource")][f"AwsSolutions-IAM5[Resource::{reported}]"]
+                assert reason.endswith(".")
+                assert len(reason.split()) > 3
+
+
+def test_every_acknowledgement_has_a_reason_and_names_one_finding(assembly):
+    for findings in acknowledged(assembly).values():
+        for finding, reason in findings.items():
+            assert finding.startswith(("AwsSolutions-", "CloudFormation-Validate::"))
+            assert len(reason.split()) > 3, finding
+
+
+def test_only_aws_services_take_roles(assembly):
+    for statement in granted(assembly, "AWS::IAM::Role"):
+        [service] = statement.services
+        assert statement.statement["Principal"].keys() == {"Service"}
+        assert service.endswith(".amazonaws.com")
+
+
+def test_pods_get_roles_by_pod_identity_and_nothing_else(assembly):
+    for _, _, association in assembly.all("AWS::EKS::PodIdentityAssociation"):
+        assert text(association["Properties"]["RoleArn"]).endswith(".Arn}")
+    assert not list(assembly.all("AWS::IAM::OIDCProvider"))
+    assert not [kind for kind in kinds(assembly) if "OpenIdConnect" in kind]
+
+
+def test_pod_identities_are_for_the_service_accounts_that_charts_and_releases_make(assembly):
+    releases = assembly.releases()
+    made = {
+        (manifest["metadata"]["namespace"], manifest["metadata"]["name"])
+        for _, _, manifest in assembly.applied()
+        if manifest["kind"] == "ServiceAccount"
+    }
+    for name, values in (
+        ("karpenter", ("serviceAccount",)),
+        ("aws-load-balancer-controller", ("serviceAccount",)),
+        ("kube-prometheus-stack", ("alertmanager", "serviceAccount")),
+    ):
+        found = releases.get(name, {}).get("Values", {})
+        for key in values:
+            found = found.get(key, {})
+        if found:
+            made.add((releases[name]["Namespace"], found["name"]))
+    identities = {
+        (identity["Properties"]["Namespace"], identity["Properties"]["ServiceAccount"])
+        for _, _, identity in assembly.all("AWS::EKS::PodIdentityAssociation")
+    }
+    expected = {("kube-system", "karpenter"), ("genai-inference", "vllm")}
+    if assembly.platform.gateway.enabled:
+        expected.add(("kube-system", "aws-load-balancer-controller"))
+    if "operations" in assembly.stacks:
+        expected.add(("monitoring", "kube-prometheus-stack-alertmanager"))
+    assert identities == expected
+    assert identities <= made
+
+
+def test_pods_of_models_run_as_the_service_account_that_has_the_role(assembly):
+    for _, _, manifest in assembly.applied():
+        if manifest["kind"] == "Deployment":
+            assert manifest["spec"]["template"]["spec"]["serviceAccountName"] == names.SERVING_SERVICE_ACCOUNT
+            assert manifest["metadata"]["namespace"] == names.MODEL_NAMESPACE
+
+
+def test_pod_identities_are_of_this_cluster(assembly):
+    for stack, _, identity in assembly.all("AWS::EKS::PodIdentityAssociation"):
+        cluster = assembly.referred(stack, identity["Properties"]["ClusterName"])
+        assert cluster["Name"] == assembly.platform.name
+
+
+def test_nothing_starts_before_its_role_may_do_what_it_needs(assembly):
+    for stack, _, identity in assembly.all("AWS::EKS::PodIdentityAssociation"):
+        _, role = assembly.target(stack, identity["Properties"]["RoleArn"])
+        attached = {
+            logical_id
+            for logical_id, policy in of_type(assembly.templates[stack], "AWS::IAM::ManagedPolicy").items()
+            if {"Ref": role} in policy["Properties"]["Roles"]
+        }
+        assert attached
+        assert attached <= set(identity["DependsOn"])
+
+
+SECRET = "arn:aws:secretsmanager:us-east-1:${AWS::AccountId}:secret:genai/hugging-face-token-??????"
+
+
+def serving(assembly):
+    return {statement.sid: statement for statement in identity_policies(assembly) if statement.stack == "serving"}
+
+
+def test_models_read_the_weights_that_the_file_names_and_no_others(assemblies):
+    statements = serving(assemblies["rich"])
+    assert {sid for sid in statements if "Weights" in sid} == {"ListWeights0", "ReadWeights"}
+    assert statements["ReadWeights"].actions == ["s3:GetObject"]
+    assert statements["ReadWeights"].resources == [
+        "arn:${AWS::Partition}:s3:::example-models/artifacts/llama3-8b-tp2/*",
+        "arn:${AWS::Partition}:s3:::example-models/llama3-8b/*",
+    ]
+    listing = statements["ListWeights0"]
+    assert listing.actions == ["s3:ListBucket"]
+    assert listing.resources == ["arn:${AWS::Partition}:s3:::example-models"]
+    assert listing.conditions == {"s3:prefix": ["artifacts/llama3-8b-tp2/*", "llama3-8b/*"]}
+
+
+@pytest.mark.parametrize("name", ["default", "minimal"])
+def test_models_from_the_hub_read_no_bucket(assemblies, name):
+    assert not [
+        action for granted in serving(assemblies[name]).values() for action in granted.actions if "s3:" in action
+    ]
+
+
+def test_models_read_the_two_secrets_that_they_need(assembly):
+    statements = {sid: found for sid, found in serving(assembly).items() if "Weights" not in sid}
+    assert statements.keys() == {"ReadApiKey", *(["ReadHubToken"] if assembly.platform.hub_token_secret else [])}
+    for statement in statements.values():
+        assert set(statement.actions) == {"secretsmanager:GetSecretValue", "secretsmanager:DescribeSecret"}
+    [resource] = statements["ReadApiKey"].statement["Resource"].values()
+    assert assembly.templates["serving"]["Resources"][resource]["Properties"]["Name"] == names.api_key_secret(
+        assembly.platform
+    )
+    if assembly.platform.hub_token_secret:
+        assert statements["ReadHubToken"].resources == [SECRET]
+
+
+def test_no_secret_value_stands_in_a_template_or_a_manifest(assembly):
+    for _, _, secret in assembly.all("AWS::SecretsManager::Secret"):
+        assert "SecretString" not in secret["Properties"]
+        assert secret["Properties"]["GenerateSecretString"]["PasswordLength"] >= 32
+    for _, _, manifest in assembly.applied():
+        assert manifest["kind"] != "Secret"
+        for variable in variables(manifest):
+            assert not ("value" in variable and any(word in variable["name"] for word in ("KEY", "TOKEN", "PASSWORD")))
+    for template in assembly.templates.values():
+        for found in strings(template):
+            assert "{{resolve:" not in found
+            assert "hf_" not in found
+            assert "adminPassword" not in found
+
+
+def variables(manifest):
+    if manifest["kind"] == "Deployment":
+        pod = manifest["spec"]["template"]["spec"]
+        for container in (*pod["containers"], *pod.get("initContainers", [])):
+            yield from container.get("env", [])
+
+
+def kinds(assembly):
+    return {resource["Type"] for template in assembly.templates.values() for resource in template["Resources"].values()}
+
+
+def acknowledged(assembly):
+    """Finding to reason, by construct path."""
+    found = {}
+    for file in assembly.folder.glob("*.metadata.json"):
+        for path, entries in json.loads(file.read_text()).items():
+            for entry in entries:
+                if entry["type"] == "aws:cdk:acknowledged-rules":
+                    found.setdefault(path.removeprefix("/"), {}).update(entry["data"])
+    return found

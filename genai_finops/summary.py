@@ -369,9 +369,7 @@ def _warnings(warnings: Sequence[problems.Warning]) -> Iterator[RenderableType]:
 
 
 def _next(synthesis: Synthesis) -> Iterator[RenderableType]:
-    file = (
-        "" if synthesis.platform_file == DEFAULT_FILE else f" PLATFORM={shlex.quote(synthesis.platform_file)}"
-    )
+    file = "" if synthesis.platform_file == DEFAULT_FILE else f" PLATFORM={shlex.quote(synthesis.platform_file)}"
     diff, deploy = (f"`make diff{file}`", _HEADING), (f"`make deploy{file}`", _HEADING)
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True)

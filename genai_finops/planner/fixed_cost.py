@@ -164,9 +164,7 @@ def _gateway(platform: Platform) -> Iterator[CostLine]:
 
 def _monitoring(platform: Platform) -> Iterator[CostLine]:
     gib = platform.monitoring.storage_gib
-    yield CostLine(
-        f"Prometheus disk, {gib} GiB", Decimal(gib), price("gp3_gb_month"), ("monitoring.storage_gib",)
-    )
+    yield CostLine(f"Prometheus disk, {gib} GiB", Decimal(gib), price("gp3_gb_month"), ("monitoring.storage_gib",))
 
 
 def _keys_and_secrets(platform: Platform) -> Iterator[CostLine]:

@@ -17,6 +17,9 @@ MAX_VOLUME_THROUGHPUT_PER_IOPS: Final = 0.25
 
 MAX_BUDGET_ALERTS: Final = 5
 
+REGIONS_WITHOUT_BUDGETS: Final = ("eu-north-1",)
+"""Where CloudFormation has no AWS::Budgets::Budget (its resource specification, 2026-12-01)."""
+
 _PRIVATE: Final = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
 """RFC 1918 and RFC 6598: what a VPC can use without hiding a part of the internet."""
 
@@ -277,6 +280,13 @@ def _budget(platform: Platform) -> Iterator[Problem]:
                 "Each threshold alerts once, in ascending order.",
                 f"Use {sorted(set(thresholds))}.",
             )
+    if platform.region in REGIONS_WITHOUT_BUDGETS:
+        yield Problem(
+            "budget",
+            "is set",
+            f"CloudFormation cannot make an AWS Budgets budget in {platform.region}.",
+            "Leave it out and make the budget in the console; it is the same in every region.",
+        )
     alerts = len(budget.actual_thresholds_percent) + len(budget.forecast_thresholds_percent)
     if alerts > MAX_BUDGET_ALERTS:
         yield Problem(
@@ -319,10 +329,10 @@ def _tags(platform: Platform) -> Iterator[Problem]:
                 f"{one_of(_RESERVED_TAGS)}.",
                 "Rename it.",
             )
-        if len(value) > 256 or not _TAG.fullmatch(value):
+        if not value or len(value) > 256 or not _TAG.fullmatch(value):
             yield Problem(
                 path_of(("tags", key)),
                 f"is {value!r}",
-                "Values have at most 256 letters, digits, spaces and . : / = + - @ _.",
-                "Shorten or rename it.",
+                "Values have 1 to 256 letters, digits, spaces and . : / = + - @ _; EKS add-ons refuse empty ones.",
+                "Give another value, or leave the tag out.",
             )

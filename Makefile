@@ -84,7 +84,7 @@ lock: .venv/.lock.stamp $(RUNTIME) ## renew the locks from pyproject.toml and pa
 	@! grep -n '://' requirements/*.txt package-lock.json
 
 clean: ## remove what was made: outputs and caches
-	rm -rf cdk.out dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf cdk.out .cdk.out-* dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . \( -path ./.venv -o -path ./node_modules -o -path ./.git \) -prune -o -name __pycache__ -exec rm -rf {} +
 
 distclean: clean ## remove the set-up as well

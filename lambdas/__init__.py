@@ -1,0 +1,1 @@
+"""What runs while the platform runs: three functions that turn events into facts, and facts into what should be."""

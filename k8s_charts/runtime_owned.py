@@ -57,6 +57,12 @@ RUNTIME_OWNED: Final = (
     ),
     RuntimeOwned(
         "ScaledObject",
+        ("metadata", "annotations", "genai-finops/automation*"),
+        "automation",
+        "What it has changed and what was there before.",
+    ),
+    RuntimeOwned(
+        "ScaledObject",
         ("spec", "minReplicaCount"),
         "automation",
         "Raised while the replacement of an interrupted replica is being warmed.",

@@ -12,11 +12,16 @@ export JSII_NODE := $(CURDIR)/.venv/bin/node
 export NODE_USE_SYSTEM_CA ?= 1
 NODE_FIRST := PATH="$(CURDIR)/.venv/bin:$$PATH"
 CDK := $(NODE_FIRST) node_modules/.bin/cdk
-UV_COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	--only-binary :all: --system-certs --no-emit-index-url --custom-compile-command "make lock"
+UV_PINS := .venv/bin/uv pip compile --quiet --generate-hashes --only-binary :all: --system-certs --no-emit-index-url \
+	--custom-compile-command "make lock"
+UV_COMPILE := $(UV_PINS) --universal --python-version 3.11
+# For the functions: Python 3.13 on arm64, without boto3 and what it needs, which are in Lambda's own runtime.
+UV_COMPILE_LAMBDAS := $(UV_PINS) --python-version 3.13 --python-platform aarch64-manylinux2014 \
+	$(addprefix --no-emit-package ,botocore jmespath python-dateutil six urllib3)
 TYPED := $(wildcard genai_finops k8s_charts stacks lambdas app.py)
 
 RUNTIME := .venv/.runtime.stamp
+LAMBDAS := .venv/.lambdas.stamp
 DEV := .venv/.dev.stamp
 NODE := node_modules/.stamp
 
@@ -24,14 +29,14 @@ NODE := node_modules/.stamp
 # One thing after the other: several targets may set up the same folder.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help synth test snapshots lint format types check schema bench cdk diff deploy destroy lock clean distclean
+.PHONY: help synth test snapshots lint format types check schema bench cdk diff deploy destroy hold lock clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
 
 ## the platform
 
-synth: $(RUNTIME) ## plan and synthesize platform.yaml into cdk.out (another file: PLATFORM=other.yaml)
+synth: $(RUNTIME) $(LAMBDAS) ## plan and synthesize platform.yaml into cdk.out (another file: PLATFORM=other.yaml)
 	@$(PY) app.py
 
 diff: synth $(NODE) ## synthesize, then compare with what is deployed
@@ -43,15 +48,19 @@ deploy: synth $(NODE) ## synthesize, then deploy all stacks
 destroy: synth $(NODE) ## synthesize, then destroy all stacks
 	$(CDK) destroy --all --app cdk.out $(ARGS)
 
-cdk: $(RUNTIME) $(NODE) ## any other CDK command: make cdk ARGS="bootstrap"
+cdk: $(RUNTIME) $(LAMBDAS) $(NODE) ## any other CDK command: make cdk ARGS="bootstrap"
 	$(CDK) $(ARGS)
+
+hold: $(DEV) ## keep a model awake: make hold MODEL=llama3-8b UNTIL=8h (or STATE=asleep, or ARGS=--release)
+	@$(PY) -m genai_finops.spec.automation $(PLATFORM) | $(PY) -m lambdas.hold $(MODEL) $(UNTIL) \
+		$(if $(filter asleep,$(STATE)),--asleep) $(ARGS)
 
 ## the code
 
-test: $(DEV) $(NODE) ## run the tests
+test: $(DEV) $(LAMBDAS) $(NODE) ## run the tests
 	$(PY) -m pytest -n auto --dist loadfile $(ARGS)
 
-snapshots: $(DEV) $(NODE) ## run the tests and accept what they synthesize as the new snapshots
+snapshots: $(DEV) $(LAMBDAS) $(NODE) ## run the tests and accept what they synthesize as the new snapshots
 	$(PY) -m pytest --snapshot-update $(ARGS)
 
 lint: $(DEV) ## ruff: rules and formatting
@@ -70,7 +79,7 @@ check: lint types test ## lint, types and test
 schema: $(RUNTIME) ## write platform.schema.json from genai_finops/spec
 	$(PY) -m genai_finops.spec.schema
 
-bench: $(RUNTIME) ## time and memory of a synth, against a bare CDK app and for 1, 10 and 100 models
+bench: $(RUNTIME) $(LAMBDAS) ## time and memory of a synth, against a bare CDK app and for 1, 10 and 100 models
 	$(PY) benchmarks/synth.py $(ARGS)
 
 ## the set-up
@@ -79,6 +88,7 @@ lock: .venv/.lock.stamp $(RUNTIME) ## renew the locks from pyproject.toml and pa
 	$(UV_COMPILE) --group lock --output-file requirements/lock.txt $(ARGS)
 	$(UV_COMPILE) pyproject.toml --group dev --output-file requirements/dev.txt $(ARGS)
 	$(UV_COMPILE) pyproject.toml --constraint requirements/dev.txt --output-file requirements/runtime.txt
+	$(UV_COMPILE_LAMBDAS) --group lambdas --constraint requirements/dev.txt --output-file requirements/lambdas.txt
 	$(NODE_FIRST) npm install --package-lock-only --ignore-scripts --no-audit --no-fund
 	$(PY) tools/clean_npm_lock.py
 	@! grep -n '://' requirements/*.txt package-lock.json
@@ -92,6 +102,9 @@ distclean: clean ## remove the set-up as well
 
 $(RUNTIME): requirements/runtime.txt tools/setup_env.py $(PY)
 	@$(PYTHON) tools/setup_env.py runtime
+
+$(LAMBDAS): requirements/lambdas.txt tools/setup_env.py | $(RUNTIME)
+	@$(PYTHON) tools/setup_env.py lambdas
 
 $(DEV): requirements/dev.txt tools/setup_env.py $(PY)
 	@$(PYTHON) tools/setup_env.py dev

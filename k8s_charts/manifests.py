@@ -8,6 +8,7 @@ import yaml
 from cdk8s import App, Chart
 
 from genai_finops.spec import Platform, names
+from k8s_charts.automation import AutomationChart
 from k8s_charts.gateway import GatewayChart
 from k8s_charts.karpenter import KarpenterChart
 from k8s_charts.keda import KedaChart
@@ -22,7 +23,7 @@ def synthesize(platform: Platform) -> dict[str, list[Manifest]]:
     app = App()
     charts: list[Chart] = [
         chart(app, platform=platform)
-        for chart in (NamespaceChart, KarpenterChart, VllmChart, KedaChart, MonitoringChart)
+        for chart in (NamespaceChart, KarpenterChart, AutomationChart, VllmChart, KedaChart, MonitoringChart)
     ]
     if platform.gateway.enabled:
         charts.append(GatewayChart(app, platform=platform))

@@ -13,6 +13,7 @@ import k8s_charts
 from genai_finops.spec import Platform
 from k8s_charts import Manifest
 from stacks.addons import AddOnsStack
+from stacks.automation import AutomationStack
 from stacks.cluster import ClusterStack
 from stacks.karpenter import KarpenterStack
 from stacks.network import NetworkStack
@@ -54,10 +55,18 @@ def build(platform: Platform, *, outdir: Path | None = None) -> Application:
         alerts=operations.topic if operations else None,
     )
     serving = ServingStack(app, platform=platform, cluster=cluster.cluster, manifests=manifests)
+    automation = AutomationStack(
+        app,
+        platform=platform,
+        cluster=cluster.cluster,
+        vpc=network.vpc,
+        alerts=operations.topic if operations else None,
+    )
     addons.add_stack_dependency(karpenter, "Karpenter makes room for what does not fit the system nodes")
     serving.add_stack_dependency(addons, "Definitions come before objects")
+    automation.add_stack_dependency(serving, "Functions come into the cluster with a role that stands there")
     Validations.of(app).add_plugins(AwsSolutionsChecks(app))
-    stacks = (network, cluster, karpenter, *([operations] if operations else []), addons, serving)
+    stacks = (network, cluster, karpenter, *([operations] if operations else []), addons, serving, automation)
     return Application(app, stacks, manifests)
 
 

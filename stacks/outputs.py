@@ -58,8 +58,11 @@ def _swap(staged: Sequence[Path], places: Sequence[Path]) -> None:
 def reuse_assets(earlier: Path, staging: Path) -> None:
     """Links large asset files of an earlier synth, named by their content, instead of copying them again.
 
-    Where a link is not possible, CDK copies the file as it would have.
+    Only those that it has used itself, so that what is not used any more is gone with the next synth. Where a link is
+    not possible, CDK copies the file as it would have.
     """
+    used = "".join(file.read_text(encoding="utf-8") for file in earlier.glob("*.assets.json"))
     for asset in earlier.glob("asset.*.zip"):
-        with suppress(OSError):
-            os.link(asset, staging / asset.name)
+        if asset.name in used:
+            with suppress(OSError):
+                os.link(asset, staging / asset.name)

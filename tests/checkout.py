@@ -16,7 +16,7 @@ class Checkout:
         folder.mkdir()
         for name in ("app.py", "cdk.json", "platform.yaml"):
             shutil.copy(ROOT / name, folder)
-        for name in ("genai_finops", "k8s_charts", "stacks", ".venv"):
+        for name in ("genai_finops", "k8s_charts", "stacks", "lambdas", "requirements", ".venv"):
             (folder / name).symlink_to(ROOT / name)
         self.assembly, self.manifests = folder / "cdk.out", folder / "dist" / "manifests"
 

@@ -11,6 +11,7 @@ of a model, a family and a split, and documents are drawn from those that work.
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
+from datetime import date, timedelta
 from functools import cache
 from itertools import product
 from typing import Any
@@ -150,6 +151,8 @@ def documents(draw: st.DrawFn, most_models: int = 3) -> Document:
         ),
         "tags": st.dictionaries(st.sampled_from(["team", "cost-center", "Größe"]), st.sampled_from(["a", "4711"])),
         "termination_protection": st.booleans(),
+        "interruptions": _interruptions(),
+        "cost_report": _subset(output_token_weight=st.integers(1, 100)),
     }
     # A copy, since hypothesis gives the same object again, and who draws a document may change it.
     budget = draw(_budget()) if region not in REGIONS_WITHOUT_BUDGETS else {}
@@ -222,6 +225,19 @@ def _gateway(region: str) -> st.SearchStrategy[Document]:
     return internal | public
 
 
+def _interruptions() -> st.SearchStrategy[Document]:
+    return _subset(
+        breaker=_subset(
+            window_minutes=st.integers(1, 1440),
+            interruptions=st.integers(1, 1000),
+            cooldown_minutes=st.integers(1, 1440),
+            max_doublings=st.integers(0, 10),
+            shut_percent_of_zones=st.integers(1, 100),
+        ),
+        prewarm=_subset(hold_seconds=st.integers(60, 21_600)),
+    )
+
+
 def _budget() -> st.SearchStrategy[Document]:
     budget = st.fixed_dictionaries(
         {"monthly_usd": st.integers(1, 10**9) | st.sampled_from(["0.01", 99.5])},
@@ -230,10 +246,24 @@ def _budget() -> st.SearchStrategy[Document]:
             "forecast_thresholds_percent": st.lists(st.integers(1, 1000), max_size=2, unique=True).map(sorted),
         },
     )
+    budget = st.builds(_guarded, budget, st.sampled_from([None, "on_demand_off"]))
     emails = st.just({"emails": ["finops@example.com"]})
     slack = st.just({"slack": {"workspace_id": "T0123456789", "channel_id": "C0123456789"}})
+    digests = _subset(daily_digest=st.booleans(), first_of_month=st.booleans())
     heard = emails | slack | st.builds(dict.__or__, emails, slack)
-    return st.just({}) | st.fixed_dictionaries({"budget": budget, "notifications": heard})
+    return st.just({}) | st.fixed_dictionaries(
+        {"budget": budget, "notifications": heard}, optional={"cost_report": digests}
+    )
+
+
+def _guarded(budget: Document, action: str | None) -> Document:
+    """With a guardrail at each threshold that stands in the file."""
+    guardrails = [
+        {"basis": basis, "percent": percent, "action": action}
+        for basis in ("actual", "forecast")
+        for percent in budget.get(f"{basis}_thresholds_percent", ())
+    ]
+    return budget | ({"guardrails": guardrails} if action else {})
 
 
 @st.composite
@@ -250,6 +280,7 @@ def _models(draw: st.DrawFn, index: int) -> Document:
         "resources": _resources(layout),
         "scaling": _scaling(),
         "spot": st.sampled_from(["prefer", "only", "never"]),
+        "critical": st.booleans(),
         "schedule": _schedule(),
         "probes": _subset(
             startup_seconds=st.integers(60, 7200),
@@ -347,8 +378,26 @@ def _schedule() -> st.SearchStrategy[Document]:
         {
             "time_zone": st.sampled_from(["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata"]),
             "awake": st.lists(awake_windows(), min_size=1, max_size=3),
-        }
+        },
+        optional={
+            "exceptions": st.lists(st.integers(0, 40), unique=True, max_size=3).flatmap(_exceptions),
+            "wake_lead_minutes": st.integers(0, 1440),
+            "sleep_busy_limit_minutes": st.integers(0, 1440),
+        },
     )
+
+
+def _exceptions(weeks: list[int]) -> st.SearchStrategy[list[Document]]:
+    """Each in a week of its own, so that no date is special twice."""
+    time = st.sampled_from(["00:00", "09:30", "23:59"])
+    hours = st.lists(st.fixed_dictionaries({"start": time, "end": time | st.just("24:00")}), max_size=2)
+
+    def one(week: int) -> st.SearchStrategy[Document]:
+        first = date(2026, 3, 2) + timedelta(weeks=week)
+        last = st.integers(0, 6).map(lambda days: (first + timedelta(days=days)).isoformat())
+        return st.fixed_dictionaries({"first": st.just(first.isoformat())}, optional={"last": last, "awake": hours})
+
+    return st.tuples(*map(one, weeks)).map(list)
 
 
 def awake_windows() -> st.SearchStrategy[Document]:
@@ -401,6 +450,13 @@ def _nobody_hears(document: Document) -> str:
     document["budget"] = {"monthly_usd": 1}
     document["notifications"] = {}
     return "notifications"
+
+
+def _guardrail_of_no_threshold(document: Document) -> str:
+    guardrail = {"basis": "actual", "percent": 79, "action": "on_demand_off"}
+    document["budget"] = {"monthly_usd": 1, "actual_thresholds_percent": [80], "guardrails": [guardrail]}
+    document["notifications"] = {"emails": ["finops@example.com"]}
+    return "budget.guardrails[0].percent"
 
 
 def _no_certificate(document: Document) -> str:
@@ -459,6 +515,8 @@ MISTAKES: dict[str, Mistake] = {
     "a public gateway without a certificate": _no_certificate,
     "a budget of nothing": _at("budget", {"monthly_usd": 0}),
     "a budget that nobody hears of": _nobody_hears,
+    "a guardrail of no threshold": _guardrail_of_no_threshold,
+    "a rest of no length": _at("interruptions.breaker.cooldown_minutes", 0),
     "a tag that is reserved": _at("tags", {"aws:x": "y"}),
 }
 

@@ -1,6 +1,6 @@
 """Make `.venv` or `node_modules` hold what a lock pins.
 
-Usage: python3 tools/setup_env.py runtime|dev|lock|node
+Usage: python3 tools/setup_env.py runtime|dev|lock|lambdas|node
 
 The Makefile runs it when a lock is newer than its stamp. It needs nothing but the standard library and
 pip, which comes with Python. The stamp is written last: what was cut off is done again by the next run. A
@@ -28,14 +28,16 @@ VENV = ROOT / ".venv"
 BIN = VENV / "bin"
 PYTHON = BIN / "python"
 INCOMPLETE = VENV / ".incomplete"
+LAMBDA_PACKAGES = VENV / "lambda-packages"
 
 LOCKS = {
     "runtime": ROOT / "requirements" / "runtime.txt",
     "dev": ROOT / "requirements" / "dev.txt",
     "lock": ROOT / "requirements" / "lock.txt",
+    "lambdas": ROOT / "requirements" / "lambdas.txt",
     "node": ROOT / "package-lock.json",
 }
-STAMPS = {name: VENV / f".{name}.stamp" for name in ("runtime", "dev", "lock")}
+STAMPS = {name: VENV / f".{name}.stamp" for name in ("runtime", "dev", "lock", "lambdas")}
 STAMPS["node"] = ROOT / "node_modules" / ".stamp"
 COVERS = {"dev": ["runtime"]}  # the dev lock holds every pin of the runtime lock
 
@@ -80,11 +82,21 @@ def create_venv() -> None:
         sys.exit("creating .venv failed; on Debian and Ubuntu the module venv is in the package python3-venv")
 
 
-def install_python(lock: Path) -> None:
+def install_python(lock: Path, *more: str) -> None:
     # Wheels only: what an sdist needs to build is not covered by the hashes.
-    options = ["--quiet", "--no-input", "--disable-pip-version-check", "--no-compile"]
+    options = ["--quiet", "--no-input", "--disable-pip-version-check", "--no-compile", *more]
     pins = ["--require-hashes", "--only-binary", ":all:", "--requirement", str(lock)]
     subprocess.run([PYTHON, "-m", "pip", "install", *options, *pins], check=True, cwd=ROOT)
+
+
+def install_lambda_packages() -> None:
+    """What the functions bring along, for Lambda's Python and processor; stacks/lambda_bundle.py packs it."""
+    STAMPS["lambdas"].unlink(missing_ok=True)
+    shutil.rmtree(LAMBDA_PACKAGES, ignore_errors=True)
+    platform = ["--platform", "manylinux2014_aarch64", "--implementation", "cp", "--python-version", "3.13"]
+    # No dependencies: the lock has all of them but those that Lambda has itself.
+    install_python(LOCKS["lambdas"], *platform, "--no-deps", "--target", str(LAMBDA_PACKAGES))
+    shutil.rmtree(LAMBDA_PACKAGES / "bin", ignore_errors=True)
 
 
 def link_node() -> None:
@@ -108,12 +120,14 @@ def install_node() -> None:
 def main(name: str) -> None:
     leave_venv()
     one_at_a_time()
-    if name != "node" and not venv_works():
+    if name not in ("node", "lambdas") and not venv_works():
         create_venv()
     if not is_current(name):
         print(f"set-up: installing {LOCKS[name].relative_to(ROOT)}", flush=True)
         if name == "node":
             install_node()
+        elif name == "lambdas":
+            install_lambda_packages()
         else:
             INCOMPLETE.touch()
             install_python(LOCKS[name])

@@ -3,7 +3,7 @@
 Every figure is a quantity times a list price that says where it comes from and of which day it is. Amounts
 stay exact; only what is shown is rounded. A month has 730 hours, as in other cost tools. What comes with
 traffic is left out: capacity units of the load balancer, data through NAT and between zones, requests to
-queues, tables and functions.
+queues, tables and functions beyond those that the automation makes when nothing happens.
 """
 
 from collections.abc import Iterator
@@ -32,6 +32,21 @@ CONTROL_PLANE_LOGS_GB_MONTH: Final = 15
 
 FLOW_LOGS_GB_MONTH: Final = 5
 """Assumed: the flows of the system nodes and the interface endpoints alone."""
+
+AUTOMATION_RUNS_AN_HOUR: Final = 30
+"""The automation looks every two minutes, whether or not there is anything to do."""
+
+AUTOMATION_GB_SECONDS_A_RUN: Final = Decimal(1)
+"""Assumed: two seconds, mostly of waiting for answers, with half a gigabyte."""
+
+AUTOMATION_METRICS: Final = 9
+"""Each run reports as many."""
+
+ALARM_METRICS: Final = 8
+ALARM_METRICS_OF_BUDGET: Final = 2
+
+COST_EXPLORER_CALLS_A_DAY: Final = 6
+"""Assumed: usage by model, by component and by record type with a second page, and the forecast."""
 
 GP3_INCLUDED_IOPS: Final = 3000
 GP3_INCLUDED_MIB_S: Final = 125
@@ -103,6 +118,7 @@ def fixed_monthly_cost(platform: Platform, today: date) -> FixedCost:
         *_monitoring(platform),
         *_keys_and_secrets(platform),
         *_logs(platform),
+        *_automation(platform),
     )
     return FixedCost(platform.region, lines)
 
@@ -194,6 +210,23 @@ def _logs(platform: Platform) -> Iterator[CostLine]:
         ("cluster.log_retention_days", "network.flow_log_retention_days"),
         "assumed",
     )
+
+
+def _automation(platform: Platform) -> Iterator[CostLine]:
+    """Looking when nothing happens. Reading facts for it costs three cents, and so many traces are always free."""
+    thousands = _hours(AUTOMATION_RUNS_AN_HOUR) * AUTOMATION_GB_SECONDS_A_RUN / 1000
+    yield CostLine("Functions, idle, assumed", thousands, price("lambda_arm_thousand_gb_seconds"), provenance="assumed")
+    yield CostLine("Metrics of functions", Decimal(AUTOMATION_METRICS), price("custom_metric_month"))
+    alarms = ALARM_METRICS + (ALARM_METRICS_OF_BUDGET if platform.budget else 0)
+    yield CostLine("Alarms on functions", Decimal(alarms), price("alarm_metric_month"))
+    if platform.budget:
+        yield CostLine(
+            "Cost Explorer, daily, assumed",
+            COST_EXPLORER_CALLS_A_DAY * _DAYS_A_MONTH,
+            price("cost_explorer_request"),
+            ("budget",),
+            "assumed",
+        )
 
 
 def _hours(count: int) -> Decimal:

@@ -1,12 +1,13 @@
 """One served model: where its weights come from, what it runs on, how it scales and when it sleeps."""
 
+from datetime import date
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, StringConstraints
 
 from genai_finops.catalog import InstanceType, ModelShape, families, instance_type, model_shape
 from genai_finops.catalog.instances import Vendor
-from genai_finops.operations.windows import Window, parse_days, parse_time
+from genai_finops.operations.windows import MINUTES_A_DAY, Hours, SpecialDays, Window, parse_days, parse_time
 from genai_finops.spec.base import Section
 from genai_finops.spec.forms import DNS_LABEL, SERVED_NAME
 
@@ -163,6 +164,42 @@ class AwakeWindow(Section):
         return Window(parse_days(self.days), parse_time(self.start), parse_time(self.end))
 
 
+class AwakeHours(Section):
+    """Hours of one special day in which the model serves."""
+
+    start: str
+    """HH:MM, local time."""
+    end: str
+    """HH:MM, local time; at or before the start means the next day."""
+
+    def hours(self) -> Hours:
+        """The hours in minutes.
+
+        Raises:
+            ValueError: when a time does not parse.
+        """
+        return Hours(parse_time(self.start), parse_time(self.end))
+
+
+class SpecialDay(Section):
+    """Dates on which the weekly windows do not hold, from midnight to midnight: a holiday, a launch."""
+
+    first: date
+    """YYYY-MM-DD, local date."""
+    last: date | None = None
+    """YYYY-MM-DD, this day included. Default: first."""
+    awake: tuple[AwakeHours, ...] = ()
+    """Hours of each of these days. Default: none, asleep all day."""
+
+    def special_days(self) -> SpecialDays:
+        """The dates with their hours.
+
+        Raises:
+            ValueError: when the dates or a time make no sense.
+        """
+        return SpecialDays(self.first, self.last or self.first, tuple(hours.hours() for hours in self.awake))
+
+
 class Schedule(Section):
     """When the model is awake. Outside these windows it sleeps at zero replicas and costs nothing."""
 
@@ -170,6 +207,13 @@ class Schedule(Section):
     """IANA zone, such as Europe/Berlin."""
     awake: tuple[AwakeWindow, ...] = Field(min_length=1)
     """Windows may overlap; the model is awake in all of them."""
+    exceptions: tuple[SpecialDay, ...] = ()
+    """Dates with hours of their own. Default: none."""
+    wake_lead_minutes: int = Field(default=0, ge=0, le=MINUTES_A_DAY)
+    """How long before a window the model is woken, so that it is Ready at its start. A load takes 6 to 11 minutes from
+    compiled artifacts, and is paid for."""
+    sleep_busy_limit_minutes: int = Field(default=15, ge=0, le=MINUTES_A_DAY)
+    """How long sleep waits for requests of a busy model, and at least drain_seconds."""
 
 
 class Probes(Section):
@@ -216,6 +260,8 @@ class Model(Section):
     """prefer: Spot first, on demand when Spot has none. only: never on demand. never: on demand only."""
     schedule: Schedule | None = None
     """Default: always awake."""
+    critical: bool = False
+    """No guardrail of the budget touches a critical model."""
     probes: Probes = Probes()
     drain_seconds: int = Field(default=90, ge=0)
     """Time for requests in flight when a replica is stopped."""

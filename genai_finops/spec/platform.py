@@ -6,6 +6,8 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field, StringConstraints
 
 from genai_finops import versions
+from genai_finops.operations.budget import Basis
+from genai_finops.operations.tokens import OUTPUT_WEIGHT
 from genai_finops.spec import forms
 from genai_finops.spec.base import Section
 from genai_finops.spec.model import DnsLabel, Model
@@ -24,6 +26,8 @@ ADDON_DEFAULT: Final = "default"
 
 SYSTEM_NODE_VOLUME_GIB: Final = 20
 """Root volume of a system node, gp3."""
+
+GuardrailAction = Literal["cap_replicas", "on_demand_off", "sleep_non_critical"]
 
 RoleArn = Annotated[str, StringConstraints(pattern=forms.ROLE_ARN.pattern)]
 
@@ -124,6 +128,20 @@ def _written_out(amount: Decimal) -> Decimal:
     return Decimal(format(amount, "f"))
 
 
+class Guardrail(Section):
+    """What reaching a threshold of the budget does beside the alert, until the month is over or the budget raised."""
+
+    basis: Basis
+    """actual: what is spent. forecast: what is expected by the end of the month."""
+    percent: int
+    """One of actual_thresholds_percent or forecast_thresholds_percent."""
+    action: GuardrailAction
+    """cap_replicas: non-critical models run at most `replicas`. on_demand_off: no new on-demand nodes, except where a
+    critical model may need them. sleep_non_critical: non-critical models sleep."""
+    replicas: int | None = Field(default=None, ge=1, le=10_000)
+    """Needed for cap_replicas, and only there. Default: none."""
+
+
 class Budget(Section):
     """What the platform may cost."""
 
@@ -133,6 +151,48 @@ class Budget(Section):
     """Alert when this share is spent. At most five thresholds, actual and forecast together."""
     forecast_thresholds_percent: tuple[Annotated[int, Field(gt=0, le=1000)], ...] = (100,)
     """Alert when AWS expects this share to be spent by the end of the month."""
+    guardrails: tuple[Guardrail, ...] = ()
+    """What thresholds do beside alerting, at most one each. Default: nothing."""
+
+
+class Breaker(Section):
+    """When Spot of a pool, an instance type in a zone, is given a rest because too much of it is reclaimed."""
+
+    window_minutes: int = Field(default=30, ge=1, le=1440)
+    """Interruptions this close together belong to one storm."""
+    interruptions: int = Field(default=5, ge=1, le=1000)
+    """As many within the window start the rest."""
+    cooldown_minutes: int = Field(default=60, ge=1, le=1440)
+    """Length of the first rest of a day."""
+    max_doublings: int = Field(default=3, ge=0, le=10)
+    """The rest doubles with every further storm of a day, this often at most."""
+    shut_percent_of_zones: int = Field(default=33, ge=1, le=100)
+    """A family's Spot NodePool launches nothing while at least this share of its zones has a resting pool."""
+
+
+class Prewarm(Section):
+    """Replacements are loaded at the first sign that EC2 takes a node away."""
+
+    hold_seconds: int = Field(default=1200, ge=60, le=21_600)
+    """How long a sign raises a model's minimum; twice what a load takes."""
+
+
+class Interruptions(Section):
+    """What is done when EC2 takes nodes away."""
+
+    breaker: Breaker = Breaker()
+    prewarm: Prewarm = Prewarm()
+
+
+class CostReport(Section):
+    """The daily look at what AWS has charged, and the cost per token."""
+
+    daily_digest: bool = False
+    """A message a day with the spend, without any alarm in it."""
+    first_of_month: bool = False
+    """The same message on the first run of each month."""
+    output_token_weight: int = Field(default=OUTPUT_WEIGHT, ge=1, le=100)
+    """Price of an output token in input tokens, where one bill pays for both."""
 
 
 class Slack(Section):
@@ -173,6 +233,8 @@ class Platform(Section):
     monitoring: Monitoring = Monitoring()
     budget: Budget | None = None
     """Default: none, and nothing says when spend runs away."""
+    interruptions: Interruptions = Interruptions()
+    cost_report: CostReport = CostReport()
     notifications: Notifications = Notifications()
     tags: dict[str, str] = Field(default_factory=dict)
     """AWS tags on everything, including what Karpenter launches."""

@@ -1,6 +1,7 @@
 """Says in words what pydantic refuses: the path, the value as it is written, what is allowed, what to do."""
 
 from collections.abc import Sequence
+from datetime import date
 from decimal import Decimal
 from difflib import get_close_matches
 from types import UnionType
@@ -133,6 +134,8 @@ def words(location: Location) -> str:
         return f"a number{range_}"
     if annotation is bool:
         return "true or false"
+    if annotation is date:
+        return "a date such as 2026-12-24"
     if annotation is str:
         patterns = [getattr(constraint, "pattern", None) for constraint in _constraints(location)]
         return next((FORMS[pattern].words for pattern in patterns if pattern), "a text")

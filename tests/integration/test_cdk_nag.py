@@ -46,7 +46,7 @@ def test_a_wildcard_that_nobody_answers_for_fails_the_synth(application, tmp_pat
         application.app.synth()
     [(rule, path)] = findings(tmp_path)
     assert rule.startswith("AwsSolutions-IAM5")
-    assert path == "serving/Wide/Resource"
+    assert path == "automation/Wide/Resource"
 
 
 def test_an_answer_for_one_wildcard_is_none_for_another(application, tmp_path):

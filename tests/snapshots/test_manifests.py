@@ -11,7 +11,7 @@ from tests.unit.k8s_charts.charts import PLATFORMS, charts
 
 pytestmark = pytest.mark.synth
 
-CHARTS = ("namespace", "karpenter", "vllm", "keda", "monitoring", "gateway")
+CHARTS = ("namespace", "karpenter", "automation", "vllm", "keda", "monitoring", "gateway")
 
 
 class YamlFile(SingleFileSnapshotExtension):

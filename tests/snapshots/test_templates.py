@@ -17,8 +17,8 @@ from tests.snapshots.test_manifests import YamlFile
 pytestmark = pytest.mark.synth
 
 STACKS = {
-    "default": ("network", "cluster", "karpenter", "add-ons", "serving", "model-llama3-8b"),
-    "minimal": ("network", "cluster", "karpenter", "add-ons", "serving", "model-qwen3-8b"),
+    "default": ("network", "cluster", "karpenter", "add-ons", "serving", "model-llama3-8b", "automation"),
+    "minimal": ("network", "cluster", "karpenter", "add-ons", "serving", "model-qwen3-8b", "automation"),
     "rich": (
         "network",
         "cluster",
@@ -29,6 +29,7 @@ STACKS = {
         "model-llama3-8b",
         "model-llama3-70b",
         "model-mistral-7b",
+        "automation",
     ),
 }
 

@@ -61,6 +61,7 @@ def test_a_valid_file_exits_with_0_and_says_what_was_made_and_what_it_costs(firs
 def test_a_valid_file_writes_templates_and_manifests_beside_itself_and_nothing_else(first, checkout, elsewhere):
     assert (checkout.assembly / "manifest.json").exists()
     assert sorted(file.stem for file in checkout.manifests.iterdir()) == [
+        "automation",
         "gateway",
         "karpenter",
         "keda",

@@ -9,7 +9,7 @@ from typing import Final
 from genai_finops.catalog import families, instance_types, kubernetes_versions, regions, zones
 from genai_finops.spec import names, placement
 from genai_finops.spec.model import Model
-from genai_finops.spec.platform import ADDON_DEFAULT, NodePool, Platform
+from genai_finops.spec.platform import ADDON_DEFAULT, Budget, NodePool, Platform
 from genai_finops.spec.problems import Problem, one_of, path_of
 
 MAX_VOLUME_THROUGHPUT_PER_IOPS: Final = 0.25
@@ -43,6 +43,7 @@ def problems(platform: Platform) -> Iterator[Problem]:
     yield from _pools(platform)
     yield from _gateway(platform)
     yield from _budget(platform)
+    yield from _cost_report(platform)
     yield from _unique("notifications.emails[{}]", platform.notifications.emails, "address")
     yield from _tags(platform)
 
@@ -295,6 +296,7 @@ def _budget(platform: Platform) -> Iterator[Problem]:
             f"AWS Budgets takes {MAX_BUDGET_ALERTS} alerts per budget, actual and forecast together.",
             f"Leave out {alerts - MAX_BUDGET_ALERTS}.",
         )
+    yield from _guardrails(platform, budget)
     if not platform.notifications.emails and platform.notifications.slack is None:
         yield Problem(
             "notifications",
@@ -302,6 +304,61 @@ def _budget(platform: Platform) -> Iterator[Problem]:
             "There is a budget, and no one would hear that it is spent.",
             "Add notifications.emails or notifications.slack.",
         )
+
+
+def _cost_report(platform: Platform) -> Iterator[Problem]:
+    if platform.notifications.emails or platform.notifications.slack:
+        return
+    for field in ("daily_digest", "first_of_month"):
+        if getattr(platform.cost_report, field):
+            yield Problem(
+                f"cost_report.{field}",
+                "is true",
+                "There is nobody to send it to.",
+                "Add notifications.emails or notifications.slack, or leave it out.",
+            )
+
+
+def _guardrails(platform: Platform, budget: Budget) -> Iterator[Problem]:
+    taken: dict[tuple[str, int], int] = {}
+    for index, guardrail in enumerate(budget.guardrails):
+        path = f"budget.guardrails[{index}]"
+        setting = f"{guardrail.basis}_thresholds_percent"
+        allowed = getattr(budget, setting)
+        threshold = (guardrail.basis, guardrail.percent)
+        if guardrail.percent not in allowed:
+            yield Problem(
+                f"{path}.percent",
+                f"is {guardrail.percent}",
+                f"budget.{setting} does not have it, so it would never be reached.",
+                f"Use {one_of(allowed)}, or add it there." if allowed else "Add it there.",
+            )
+        elif threshold in taken:
+            yield Problem(
+                f"{path}.percent",
+                f"is {guardrail.percent}",
+                f"budget.guardrails[{taken[threshold]}] acts at that threshold already.",
+                "Leave one of them out, or add another threshold.",
+            )
+        taken.setdefault(threshold, index)
+        if guardrail.action == "cap_replicas" and guardrail.replicas is None:
+            yield Problem(
+                f"{path}.replicas", "is missing", "cap_replicas needs to know how many.", "Give a number of at least 1."
+            )
+        elif guardrail.action != "cap_replicas" and guardrail.replicas is not None:
+            yield Problem(
+                f"{path}.replicas",
+                f"is {guardrail.replicas}",
+                f"{guardrail.action} has no use for it.",
+                "Leave it out, or use cap_replicas.",
+            )
+        if guardrail.action != "on_demand_off" and all(model.critical for model in platform.models):
+            yield Problem(
+                f"{path}.action",
+                f"is {guardrail.action}",
+                "All models are critical, and no guardrail touches those.",
+                "Leave it out, or take critical from a model that can wait.",
+            )
 
 
 def _tags(platform: Platform) -> Iterator[Problem]:

@@ -1,12 +1,13 @@
 """Can it be run: scaling bounds, the stop that must fit the Spot notice, schedules, objectives."""
 
 from collections.abc import Iterator
+from datetime import date, timedelta
 from functools import cache
 from typing import Final
 from zoneinfo import available_timezones
 
 from genai_finops.spec.checks.engine import source_problems
-from genai_finops.spec.model import TIME_TO_FIRST_TOKEN_BUCKETS, Model
+from genai_finops.spec.model import TIME_TO_FIRST_TOKEN_BUCKETS, Model, Schedule
 from genai_finops.spec.problems import Problem, one_of
 
 SPOT_NOTICE_SECONDS: Final = 120
@@ -76,6 +77,26 @@ def _schedule(model: Model, path: str) -> Iterator[Problem]:
                 f"{error}.",
                 'For example days: Mon-Fri, start: "07:00", end: "19:00".',
             )
+    yield from _exceptions(schedule, f"{path}.schedule.exceptions")
+
+
+def _exceptions(schedule: Schedule, path: str) -> Iterator[Problem]:
+    taken: dict[date, int] = {}
+    for index, exception in enumerate(schedule.exceptions):
+        last = exception.last or exception.first
+        found = f"is {exception.first}" + (f" to {last}" if exception.last else "")
+        example = 'For example first: 2026-12-24, last: 2026-12-26, or awake: [{start: "10:00", end: "14:00"}].'
+        try:
+            special = exception.special_days()
+        except ValueError as error:
+            yield Problem(f"{path}[{index}]", found, f"{error}.", example)
+            continue
+        days = [special.first + timedelta(days=offset) for offset in range((special.last - special.first).days + 1)]
+        twice = next((day for day in days if day in taken), None)
+        if twice:
+            why = f"exceptions[{taken[twice]}] has hours for {twice} already."
+            yield Problem(f"{path}[{index}]", found, why, "Merge the two entries, or give them other dates.")
+        taken |= dict.fromkeys(days, index)
 
 
 @cache

@@ -14,7 +14,15 @@ from tests.unit.k8s_charts.references import dangling
 
 pytestmark = pytest.mark.synth
 
-CLUSTER_SCOPED = ("EC2NodeClass", "GatewayClass", "Namespace", "NodePool", "PriorityClass")
+CLUSTER_SCOPED = (
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "EC2NodeClass",
+    "GatewayClass",
+    "Namespace",
+    "NodePool",
+    "PriorityClass",
+)
 SHARED_NAMESPACES = (names.MONITORING_NAMESPACE,)
 """Made by the Helm charts that live in them."""
 
@@ -27,7 +35,8 @@ def test_every_reference_leads_somewhere(name):
 
 
 def test_charts_come_in_the_order_of_application():
-    assert list(charts("default")) == ["namespace", "karpenter", "vllm", "keda", "monitoring", "gateway"]
+    order = ["namespace", "karpenter", "automation", "vllm", "keda", "monitoring", "gateway"]
+    assert list(charts("default")) == order
 
 
 def test_the_namespace_is_the_first_object():

@@ -1,5 +1,6 @@
 """What the platform costs before the first request; sums are recomputed here from quantities and prices."""
 
+import ast
 from datetime import date
 from decimal import Decimal
 from typing import Any, get_args
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 
 from genai_finops.catalog import instance_price, instance_type, instance_types
 from genai_finops.planner.fixed_cost import (
+    AUTOMATION_METRICS,
+    AUTOMATION_RUNS_AN_HOUR,
     CostLine,
     budget_check,
     budget_use,
@@ -20,10 +23,19 @@ from genai_finops.planner.fixed_cost import (
 from genai_finops.spec import Model, Platform
 from genai_finops.spec.model import AwakeWindow, Schedule
 from genai_finops.spec.platform import Budget, EndpointService, NodePool, Notifications, Volume
-from tests.platform_files import platform
+from stacks import schedules
+from tests.platform_files import ROOT, platform
 
 TODAY = date(2026, 12, 1)
 FAR = Decimal("1e-15")
+IDLE_AUTOMATION = (
+    30 * 730 * Decimal("0.0000133334")  # a run every two minutes: two seconds of half a gigabyte
+    + 9 * Decimal("0.30")  # metrics
+    + 8 * Decimal("0.10")  # alarms
+)
+WITH_A_BUDGET = 2 * Decimal("0.10") + 6 * Decimal(730) / 24 * Decimal("0.01")
+"""More alarms, and what Cost Explorer takes for its answers."""
+
 LOGS_A_DAY_KEPT = Decimal(24) / 730 * Decimal("0.03")
 """What each GB a month costs for each day that it is kept."""
 
@@ -68,7 +80,7 @@ def test_the_default_platform_costs_what_its_parts_cost() -> None:
     )
     gib = (2 * 20 + 50) * Decimal("0.08")
     logs = 20 * Decimal("0.50") + (15 * 30 + 5 * 14) * LOGS_A_DAY_KEPT
-    expected = hours + gib + Decimal("1.00") + Decimal("0.40") + logs
+    expected = hours + gib + Decimal("1.00") + Decimal("0.40") + logs + IDLE_AUTOMATION
     assert abs(fixed_monthly_cost(platform("default"), TODAY).monthly_usd - expected) < FAR
 
 
@@ -84,7 +96,7 @@ def test_the_rich_platform_costs_what_its_parts_cost() -> None:
     )
     gib = (3 * 20 + 100) * Decimal("0.08")
     logs = 20 * Decimal("0.50") + (15 * 90 + 5 * 30) * LOGS_A_DAY_KEPT
-    expected = hours + gib + 2 * Decimal("1.00") + Decimal("0.40") + logs
+    expected = hours + gib + 2 * Decimal("1.00") + Decimal("0.40") + logs + IDLE_AUTOMATION + WITH_A_BUDGET
     assert abs(fixed_monthly_cost(platform("rich"), TODAY).monthly_usd - expected) < FAR
 
 
@@ -126,7 +138,29 @@ def test_a_key_for_notifications_is_paid_only_when_somebody_is_notified() -> Non
 def test_an_assumption_is_called_one() -> None:
     lines = fixed_monthly_cost(platform("default"), TODAY).lines
     assumed = {line.name for line in lines if line.provenance == "assumed"}
-    assert assumed == {"Logs written, assumed", "Logs kept, assumed"}
+    assert assumed == {
+        "Logs written, assumed",
+        "Logs kept, assumed",
+        "Functions, idle, assumed",
+    }
+
+
+def test_steering_costs_some_dollars_a_month_and_asking_aws_for_the_bill_two_more() -> None:
+    without = fixed_monthly_cost(platform("default"), TODAY).monthly_usd
+    assert 3 < IDLE_AUTOMATION < 5
+    assert abs(fixed_monthly_cost(budgeted("1000"), TODAY).monthly_usd - without - WITH_A_BUDGET) < FAR
+    assert 1 < WITH_A_BUDGET < 3
+
+
+def test_the_runs_that_are_paid_for_are_those_that_are_scheduled() -> None:
+    assert f"rate({60 // AUTOMATION_RUNS_AN_HOUR} minutes)" == schedules.TICK
+
+
+def test_the_metrics_that_are_paid_for_are_those_that_a_run_reports() -> None:
+    source = ast.parse((ROOT / "lambdas" / "reconcile.py").read_text(encoding="utf-8"))
+    [measure] = [node for node in ast.walk(source) if isinstance(node, ast.FunctionDef) and node.name == "_measure"]
+    [counted] = [node for node in ast.walk(measure) if isinstance(node, ast.Dict) and None not in node.keys]
+    assert len(counted.keys) == AUTOMATION_METRICS
 
 
 @pytest.mark.parametrize("name", ["default", "minimal", "rich"])
@@ -139,7 +173,9 @@ def test_every_line_says_where_its_price_comes_from_and_which_setting_changes_it
             found: Any = platform(name)
             for part in path.split("."):
                 found = getattr(found, part)  # raises when there is no such setting
-        assert cost.paths or cost.name.startswith(("KMS key, cluster", "Logs written"))
+        assert cost.paths or cost.name.startswith(
+            ("KMS key, cluster", "Logs written", "Functions", "Metrics", "Alarms")
+        )
 
 
 def test_every_instance_that_may_be_a_system_node_has_a_price() -> None:
@@ -340,23 +376,23 @@ def test_a_budget_that_holds_is_not_warned_about() -> None:
 def test_a_fixed_cost_above_half_of_the_budget_names_the_settings_that_cost_most() -> None:
     (warning,) = budget_check(budgeted("500", scaled(min_replicas=0)), TODAY)
     assert warning.path == "budget.monthly_usd"
-    assert "$264.17" in warning.message
-    assert "53%" in warning.message
+    assert "$269.99" in warning.message
+    assert "54%" in warning.message
     assert "System nodes, 2 × m7g.large (cluster.system_nodes.count) $119.14" in warning.remedy
     assert "NAT gateways, 1 (network.nat_gateways) $32.85" in warning.remedy
 
 
 def test_half_of_the_budget_is_where_the_fixed_cost_becomes_a_warning() -> None:
-    asleep = scaled(min_replicas=0)  # the fixed cost is $264.1738...
-    assert not list(budget_check(budgeted("528.35", asleep), TODAY))
-    assert list(budget_check(budgeted("528.34", asleep), TODAY))
+    asleep = scaled(min_replicas=0)  # the fixed cost is $269.9908...
+    assert not list(budget_check(budgeted("539.99", asleep), TODAY))
+    assert list(budget_check(budgeted("539.98", asleep), TODAY))
 
 
 def test_minimum_replicas_beyond_the_budget_are_warned_about() -> None:
     (warning,) = budget_check(budgeted("600"), TODAY)
-    assert "$695.85" in warning.message
+    assert "$701.66" in warning.message
     assert "$600.00" in warning.message
-    assert not list(budget_check(budgeted("700"), TODAY))
+    assert not list(budget_check(budgeted("702"), TODAY))
 
 
 def test_a_budget_below_the_fixed_cost_breaks_both_rules() -> None:

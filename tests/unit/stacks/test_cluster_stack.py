@@ -110,7 +110,7 @@ def test_deletion_protection_follows_termination_protection(assemblies):
 def test_administrators_are_the_roles_of_the_file_and_the_kubectl_handler(assembly):
     administrators = []
     for stack, _, entry in assembly.all("AWS::EKS::AccessEntry"):
-        principal, policies = entry["Properties"]["PrincipalArn"], entry["Properties"]["AccessPolicies"]
+        principal, policies = entry["Properties"]["PrincipalArn"], entry["Properties"].get("AccessPolicies")
         if policies:
             [policy] = policies
             assert text(policy["PolicyArn"]).endswith(":cluster-access-policy/AmazonEKSClusterAdminPolicy")

@@ -17,9 +17,13 @@ WITHOUT_CONDITION = {
         "Upstream's: a launch refers to images, subnets and security groups. It also needs the statement on instances, "
         "which asks for the cluster's tags."
     ),
+    "Trace": "X-Ray knows no resource that a trace could be limited to, and no tag.",
     "": "CDK's provider framework, which calls any version of the one handler it wraps.",
 }
 """Statements that change something, on a wildcard, under no condition: by statement id, with the reason."""
+
+LAMBDA_ITSELF = "AttachToVpc"
+"""What Lambda does for a function that runs in a VPC, with the interfaces it makes; the function's code cannot."""
 
 KEY_ADMINISTRATION = "kms:*"
 """AWS requires that a key's policy gives the account the key; without it nobody could ever change it."""
@@ -54,7 +58,11 @@ def test_every_controller_changes_only_what_carries_the_tag_of_this_cluster(asse
     for statement in identity_policies(assembly):
         changes = [action for action in statement.actions if not action.partition(":")[2].startswith(READS)]
         anything = [resource for resource in statement.resources if "*" in resource]
-        if statement.stack == "serving" or not (changes and anything and statement.conditions):
+        if (
+            statement.stack == "serving"
+            or statement.sid == LAMBDA_ITSELF
+            or not (changes and anything and statement.conditions)
+        ):
             continue
         tags = {
             key: value
@@ -66,8 +74,16 @@ def test_every_controller_changes_only_what_carries_the_tag_of_this_cluster(asse
 
 def test_reading_everything_is_limited_to_the_region_where_aws_can(assembly):
     for statement in identity_policies(assembly):
-        if statement.resources == ["*"] and any(action.startswith("ec2:") for action in statement.actions):
+        ec2 = any(action.startswith("ec2:") for action in statement.actions)
+        if statement.resources == ["*"] and ec2 and statement.sid != LAMBDA_ITSELF:
             assert statement.conditions == {"aws:RequestedRegion": assembly.platform.region}
+
+
+def test_interfaces_are_made_by_lambda_itself_and_not_by_what_runs_in_it(assembly):
+    found = [statement for statement in identity_policies(assembly) if statement.sid == LAMBDA_ITSELF]
+    assert found
+    for statement in found:
+        assert statement.statement["Condition"] == {"Null": {"lambda:SourceFunctionArn": "true"}}
 
 
 def test_every_wildcard_resource_of_ours_has_a_reason(assembly):

@@ -65,7 +65,7 @@ def statements(assembly):
 
 
 def test_five_rules_listen_for_exactly_the_events_that_aws_sends(assembly):
-    patterns = [rule["Properties"]["EventPattern"] for _, _, rule in assembly.all("AWS::Events::Rule")]
+    patterns = [rule["Properties"]["EventPattern"] for rule in rules(assembly)]
     assert len(patterns) == 5
     assert {(*pattern["source"], *pattern["detail-type"]) for pattern in patterns} == EVENTS
     for pattern in patterns:
@@ -74,7 +74,7 @@ def test_five_rules_listen_for_exactly_the_events_that_aws_sends(assembly):
 
 def test_every_rule_is_on_and_fills_the_queue(assembly):
     [queue] = of_type(assembly.templates["karpenter"], "AWS::SQS::Queue")
-    for _, _, rule in assembly.all("AWS::Events::Rule"):
+    for rule in rules(assembly):
         assert rule["Properties"]["State"] == "ENABLED"
         assert [target["Arn"] for target in rule["Properties"]["Targets"]] == [{"Fn::GetAtt": [queue, "Arn"]}]
 
@@ -86,7 +86,7 @@ def test_the_queue_forgets_after_five_minutes_and_is_encrypted(assembly):
 
 
 def test_only_the_services_that_deliver_interruptions_may_send_and_only_over_tls(assembly):
-    statements = list(granted(assembly, "AWS::SQS::QueuePolicy"))
+    statements = [found for found in granted(assembly, "AWS::SQS::QueuePolicy") if found.stack == "karpenter"]
     [denied] = [statement for statement in statements if not statement.allows]
     assert denied.actions == ["sqs:*"]
     assert denied.statement["Principal"] in ("*", {"AWS": "*"})
@@ -233,3 +233,7 @@ def release(assembly, name):
         for logical_id, resource in of_type(assembly.templates["karpenter"], "Custom::AWSCDK-EKS-HelmChart").items()
         if text(resource["Properties"]["Release"]) == name
     ]
+
+
+def rules(assembly):
+    return of_type(assembly.templates["karpenter"], "AWS::Events::Rule").values()

@@ -89,9 +89,20 @@ def test_large_assets_are_linked_not_copied(tmp_path):
         folder.mkdir()
     (earlier / "asset.abc.zip").write_text("layer")
     (earlier / "network.template.json").write_text("old")
+    (earlier / "network.assets.json").write_text('{"path": "asset.abc.zip"}')
     reuse_assets(earlier, staging)
     assert [file.name for file in staging.iterdir()] == ["asset.abc.zip"]
     assert (staging / "asset.abc.zip").samefile(earlier / "asset.abc.zip")
+
+
+def test_assets_that_were_not_used_any_more_are_left_behind(tmp_path):
+    earlier, staging = tmp_path / "earlier", tmp_path / "staging"
+    for folder in (earlier, staging):
+        folder.mkdir()
+    (earlier / "asset.abc.zip").write_text("last month's functions")
+    (earlier / "automation.assets.json").write_text('{"path": "asset.def.zip"}')
+    reuse_assets(earlier, staging)
+    assert list(staging.iterdir()) == []
 
 
 def test_without_an_earlier_synth_there_is_nothing_to_link(tmp_path):
@@ -104,5 +115,6 @@ def test_where_files_cannot_be_linked_they_are_copied_by_cdk(tmp_path, monkeypat
         raise OSError
 
     (tmp_path / "asset.abc.zip").touch()
+    (tmp_path / "network.assets.json").write_text('{"path": "asset.abc.zip"}')
     monkeypatch.setattr(os, "link", refuse)
     reuse_assets(tmp_path, tmp_path / "staging")

@@ -1,0 +1,1 @@
+"""The daily look at what AWS has charged."""

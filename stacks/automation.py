@@ -249,7 +249,7 @@ class AutomationStack(PlatformStack):
             error_alarm=ErrorAlarm(3, Duration.minutes(15)),
             statements=[_keep_failed_runs(dead_letters)],
         )
-        self._retry(function, dead_letters, Duration.minutes(10))
+        self._retry(function, dead_letters, Duration.minutes(10), attempts=2)
         self._alarms.append(self._nobody_steers(function))
         return function
 
@@ -271,17 +271,18 @@ class AutomationStack(PlatformStack):
             ],
             environment=report_environment(self.platform),
         )
-        self._retry(function, dead_letters, Duration.hours(6))
+        # Each try pays for its questions again.
+        self._retry(function, dead_letters, Duration.hours(6), attempts=1)
         return function
 
-    def _retry(self, function: lambda_.Function, dead_letters: sqs.Queue, max_age: Duration) -> None:
-        """Twice, a minute and two later, as Lambda does it. The schedule only hears that a run was accepted."""
+    def _retry(self, function: lambda_.Function, dead_letters: sqs.Queue, max_age: Duration, *, attempts: int) -> None:
+        """A minute and two later, as Lambda does it. The schedule only hears that a run was accepted."""
         lambda_.CfnEventInvokeConfig(
             function,
             "Retries",
             function_name=function.function_name,
             qualifier="$LATEST",
-            maximum_retry_attempts=2,
+            maximum_retry_attempts=attempts,
             maximum_event_age_in_seconds=max_age.to_seconds(),
             destination_config=lambda_.CfnEventInvokeConfig.DestinationConfigProperty(
                 on_failure=lambda_.CfnEventInvokeConfig.OnFailureProperty(destination=dead_letters.queue_arn)

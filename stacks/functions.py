@@ -44,9 +44,7 @@ ATTACH: Final = Statement(
         "ec2:UnassignPrivateIpAddresses",
     ],
     ["*"],
-    # Lambda puts this key on what the function's code asks for, and not on what it does itself for the function.
-    {"Null": {"lambda:SourceFunctionArn": "true"}},
-    wildcard="Only Lambda itself may do it, with the interfaces that it makes for the function.",
+    wildcard="What Lambda needs to give a function an address, as in its own policy; no interface has a name yet.",
 )
 
 

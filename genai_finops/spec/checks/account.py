@@ -307,15 +307,23 @@ def _budget(platform: Platform) -> Iterator[Problem]:
 
 
 def _cost_report(platform: Platform) -> Iterator[Problem]:
-    if platform.notifications.emails or platform.notifications.slack:
-        return
+    heard = platform.notifications.emails or platform.notifications.slack
     for field in ("daily_digest", "first_of_month"):
-        if getattr(platform.cost_report, field):
+        if not getattr(platform.cost_report, field):
+            continue
+        if not heard:
             yield Problem(
                 f"cost_report.{field}",
                 "is true",
                 "There is nobody to send it to.",
                 "Add notifications.emails or notifications.slack, or leave it out.",
+            )
+        elif platform.budget is None:
+            yield Problem(
+                f"cost_report.{field}",
+                "is true",
+                "It says how spend stands against the budget, and there is none.",
+                "Set budget.monthly_usd, or leave it out.",
             )
 
 

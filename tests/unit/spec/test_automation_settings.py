@@ -106,7 +106,7 @@ def test_a_threshold_only_notifies_unless_a_guardrail_says_more():
 
 def test_the_messages_that_are_wanted_reach_the_function():
     report = {"daily_digest": True, "first_of_month": True, "output_token_weight": 3}
-    found = accepted({"cost_report": report, "notifications": ALERTED})
+    found = accepted({"budget": {"monthly_usd": 1}, "cost_report": report, "notifications": ALERTED})
     assert ReportSettings.of(report_environment(found)) == ReportSettings(DAILY_DIGEST=True, FIRST_OF_MONTH=True)
     assert operations_config(found).output_token_weight == 3
 
@@ -228,3 +228,4 @@ def test_an_action_that_there_is_not_is_answered_with_those_there_are():
 def test_a_digest_needs_somebody_to_read_it(field):
     path = f"cost_report.{field}"
     assert_says({path: True}, path, "is true", "Add notifications.emails")
+    assert_says({path: True, "notifications": ALERTED}, path, "is true", "Set budget.monthly_usd")

@@ -19,7 +19,7 @@ WITHOUT_CONDITION = {
         "which asks for the cluster's tags."
     ),
     "Trace": "X-Ray knows no resource that a trace could be limited to, and no tag.",
-    "AttachToVpc": "Lambda itself makes and removes a function's interfaces; its managed policy has no condition either.",
+    "AttachToVpc": "Lambda itself makes and removes a function's interfaces, as under its own managed policy.",
     "": "CDK's provider framework, which calls any version of the one handler it wraps.",
 }
 """Statements that change something, on a wildcard, under no condition: by statement id, with the reason."""

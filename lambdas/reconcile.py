@@ -31,7 +31,8 @@ ATTEMPTS: Final = 4
 """Looks at the cluster, when somebody else keeps changing what we are about to change."""
 
 SUCCEEDED: Final = "ReconcileSucceeded"
-"""The metric that an alarm watches: none for an hour, and nobody steers."""
+"""One for each evaluation in which everything was done. The alarm counts Lambda's own runs less errors instead, since
+this metric does not tell two platforms of one region apart."""
 
 KEEP_FOLLOWING: Final = timedelta(days=30)
 LATEST: Final = "latest"

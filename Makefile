@@ -21,6 +21,7 @@ UV_COMPILE_LAMBDAS := $(UV_PINS) --python-version 3.13 --python-platform aarch64
 TYPED := $(wildcard genai_finops k8s_charts stacks lambdas app.py)
 
 RUNTIME := .venv/.runtime.stamp
+PLANNER := .venv/.planner.stamp
 LAMBDAS := .venv/.lambdas.stamp
 DEV := .venv/.dev.stamp
 NODE := node_modules/.stamp
@@ -29,7 +30,7 @@ NODE := node_modules/.stamp
 # One thing after the other: several targets may set up the same folder.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help synth test snapshots lint format types check schema bench cdk diff deploy destroy hold lock clean distclean
+.PHONY: help synth plan simulate compare report test snapshots lint format types check schema bench cdk diff deploy destroy hold lock clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -54,6 +55,22 @@ cdk: $(RUNTIME) $(LAMBDAS) $(NODE) ## any other CDK command: make cdk ARGS="boot
 hold: $(DEV) ## keep a model awake: make hold MODEL=llama3-8b UNTIL=8h (or STATE=asleep, or ARGS=--release)
 	@$(PY) -m genai_finops.spec.automation $(PLATFORM) | $(PY) -m lambdas.hold $(MODEL) $(UNTIL) \
 		$(if $(filter asleep,$(STATE)),--asleep) $(ARGS)
+
+## what it would cost
+
+TRAFFIC ?=
+FINOPS := $(PY) -m genai_finops
+plan: $(PLANNER) ## the cheapest configuration that meets the objective: make plan TRAFFIC=trace.csv
+	@$(FINOPS) plan $(PLATFORM) $(if $(TRAFFIC),--traffic $(TRAFFIC)) $(ARGS)
+
+simulate: $(PLANNER) ## what would happen hour by hour: make simulate TRAFFIC=trace.csv
+	@$(FINOPS) simulate $(PLATFORM) $(if $(TRAFFIC),--traffic $(TRAFFIC)) $(ARGS)
+
+compare: $(RUNTIME) ## cost per million tokens of each alternative
+	@$(FINOPS) compare $(ARGS)
+
+report: $(PLANNER) ## one HTML page with charts: make report TRAFFIC=trace.csv
+	@$(FINOPS) report $(PLATFORM) $(if $(TRAFFIC),--traffic $(TRAFFIC)) --out-file dist/report.html $(ARGS)
 
 ## the code
 
@@ -86,8 +103,10 @@ bench: $(RUNTIME) $(LAMBDAS) ## time and memory of a synth, against a bare CDK a
 
 lock: .venv/.lock.stamp $(RUNTIME) ## renew the locks from pyproject.toml and package.json (newer pins: ARGS=--upgrade)
 	$(UV_COMPILE) --group lock --output-file requirements/lock.txt $(ARGS)
-	$(UV_COMPILE) pyproject.toml --group dev --output-file requirements/dev.txt $(ARGS)
+	$(UV_COMPILE) pyproject.toml --extra planner --group dev --output-file requirements/dev.txt $(ARGS)
 	$(UV_COMPILE) pyproject.toml --constraint requirements/dev.txt --output-file requirements/runtime.txt
+	$(UV_COMPILE) pyproject.toml --extra planner --constraint requirements/dev.txt \
+		--output-file requirements/planner.txt
 	$(UV_COMPILE_LAMBDAS) --group lambdas --constraint requirements/dev.txt --output-file requirements/lambdas.txt
 	$(NODE_FIRST) npm install --package-lock-only --ignore-scripts --no-audit --no-fund
 	$(PY) tools/clean_npm_lock.py
@@ -102,6 +121,9 @@ distclean: clean ## remove the set-up as well
 
 $(RUNTIME): requirements/runtime.txt tools/setup_env.py $(PY)
 	@$(PYTHON) tools/setup_env.py runtime
+
+$(PLANNER): requirements/planner.txt tools/setup_env.py $(PY)
+	@$(PYTHON) tools/setup_env.py planner
 
 $(LAMBDAS): requirements/lambdas.txt tools/setup_env.py | $(RUNTIME)
 	@$(PYTHON) tools/setup_env.py lambdas

@@ -1,6 +1,6 @@
 """Make `.venv` or `node_modules` hold what a lock pins.
 
-Usage: python3 tools/setup_env.py runtime|dev|lock|lambdas|node
+Usage: python3 tools/setup_env.py runtime|planner|dev|lock|lambdas|node
 
 The Makefile runs it when a lock is newer than its stamp. It needs nothing but the standard library and
 pip, which comes with Python. The stamp is written last: what was cut off is done again by the next run. A
@@ -32,14 +32,26 @@ LAMBDA_PACKAGES = VENV / "lambda-packages"
 
 LOCKS = {
     "runtime": ROOT / "requirements" / "runtime.txt",
+    "planner": ROOT / "requirements" / "planner.txt",
     "dev": ROOT / "requirements" / "dev.txt",
     "lock": ROOT / "requirements" / "lock.txt",
     "lambdas": ROOT / "requirements" / "lambdas.txt",
     "node": ROOT / "package-lock.json",
 }
-STAMPS = {name: VENV / f".{name}.stamp" for name in ("runtime", "dev", "lock", "lambdas")}
+STAMPS = {name: VENV / f".{name}.stamp" for name in ("runtime", "planner", "dev", "lock", "lambdas")}
 STAMPS["node"] = ROOT / "node_modules" / ".stamp"
-COVERS = {"dev": ["runtime"]}  # the dev lock holds every pin of the runtime lock
+# The larger locks hold every pin of the smaller ones.
+COVERS = {"planner": ["runtime"], "dev": ["runtime", "planner"]}
+
+COMMAND = """\
+#!{python}
+import sys
+
+sys.path.insert(0, {root!r})
+from genai_finops.cli import main
+
+sys.exit(main())
+"""
 
 
 def leave_venv() -> None:
@@ -111,6 +123,13 @@ def link_node() -> None:
         link.symlink_to(os.path.relpath(target, BIN))
 
 
+def write_command() -> None:
+    """`.venv/bin/genai-finops` for this checkout, without building the package."""
+    command = BIN / "genai-finops"
+    command.write_text(COMMAND.format(python=PYTHON, root=str(ROOT)))
+    command.chmod(0o755)
+
+
 def install_node() -> None:
     STAMPS["node"].unlink(missing_ok=True)
     options = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"]
@@ -133,6 +152,7 @@ def main(name: str) -> None:
             install_python(LOCKS[name])
             if name != "lock":
                 link_node()
+                write_command()
             INCOMPLETE.unlink()
     for done in [*COVERS.get(name, []), name]:
         STAMPS[done].write_text(digest(done))

@@ -10,6 +10,8 @@ PY := .venv/bin/python
 export JSII_NODE := $(CURDIR)/.venv/bin/node
 # Trust the certificate authorities of the system, as pip does: needed behind a company proxy.
 export NODE_USE_SYSTEM_CA ?= 1
+# Reading the CDK's modules from source takes as long as a whole synth.
+unexport PYTHONDONTWRITEBYTECODE
 NODE_FIRST := PATH="$(CURDIR)/.venv/bin:$$PATH"
 CDK := $(NODE_FIRST) node_modules/.bin/cdk
 UV_PINS := .venv/bin/uv pip compile --quiet --generate-hashes --only-binary :all: --system-certs --no-emit-index-url \

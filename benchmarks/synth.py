@@ -1,7 +1,8 @@
 """Time and memory of a synth: against a bare CDK application, and for 1, 10 and 100 models.
 
 Runs: .venv/bin/python benchmarks/synth.py [runs], or make bench. Everything is run in turn, so that the ratios hold
-when the machine's speed drifts; quote those, not seconds.
+when the machine's speed drifts; quote those, not seconds. Before each run but that of "unchanged" the platform file
+gets another comment, so that everything is made again.
 """
 
 import os
@@ -19,6 +20,7 @@ import yaml
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 COUNTS = (1, 10, 100)
+UNCHANGED = "unchanged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +38,26 @@ def main(runs: int) -> None:
             f"{count} models": [str(HERE / "our_app.py"), str(platform_of(count, work)), str(work / f"out-{count}")]
             for count in COUNTS
         }
+        commands[UNCHANGED] = [str(HERE / "our_app.py"), str(platform_of(1, work, "same")), str(work / "out-same")]
         for command in commands.values():
-            measure(command)  # warm: caches of the disk, assets to reuse
+            measure(command)  # warm: bytecode, caches of the disk, assets to reuse
         results: dict[str, list[Run]] = {name: [] for name in commands}
-        for _ in range(runs):
+        for turn in range(runs):
             for name, command in commands.items():
+                if name not in ("bare", UNCHANGED):
+                    with Path(command[1]).open("a", encoding="utf-8") as file:
+                        file.write(f"# {turn}\n")
                 results[name].append(measure(command))
     report(results)
 
 
-def platform_of(count: int, folder: Path) -> Path:
+def platform_of(count: int, folder: Path, name: str = "") -> Path:
     """The shipped platform with its model `count` times, under different names."""
     document = yaml.safe_load((ROOT / "platform.yaml").read_text(encoding="utf-8"))
     [model] = document["models"]
     document["models"] = [{**model, "name": f"model-{n}", "served_name": f"model-{n}"} for n in range(count)]
     document["node_pools"]["inf2"]["max_devices"] = 100 * count
-    file = folder / f"platform-{count}.yaml"
+    file = folder / f"platform-{count}{name}.yaml"
     file.write_text(yaml.safe_dump(document), encoding="utf-8")
     return file
 
@@ -59,6 +65,7 @@ def platform_of(count: int, folder: Path) -> Path:
 def measure(command: list[str]) -> Run:
     """One run of a Python script, children included: jsii's Node does half of the work."""
     environment = {**os.environ, "JSII_NODE": str(Path(sys.prefix) / "bin" / "node")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as in the Makefile
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
     process = subprocess.Popen([sys.executable, *command], env=environment, stdout=subprocess.DEVNULL)

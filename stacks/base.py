@@ -1,6 +1,7 @@
 """What every stack of the platform has in common: where it goes, how it is tagged, and how findings are answered."""
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 from aws_cdk import Environment, Stack, Tags, Validations
 from constructs import Construct, IConstruct
@@ -33,8 +34,15 @@ def acknowledge(construct: IConstruct, reasons: Mapping[str, str]) -> None:
 
     Written to the metadata directly, since `Validations.acknowledge` refuses ids with more than one `::`.
     """
+    node = construct.node
     for finding, reason in reasons.items():
-        construct.node.add_metadata(Validations.ACKNOWLEDGED_RULES_METADATA_KEY, {finding: reason})
+        node.add_metadata(_acknowledged(), {finding: reason})
+
+
+@cache
+def _acknowledged() -> str:
+    """Asked for once: each question to the CDK goes through a pipe to Node."""
+    return Validations.ACKNOWLEDGED_RULES_METADATA_KEY
 
 
 def acknowledge_managed_policies(construct: IConstruct, policies: Iterable[str], reason: str) -> None:

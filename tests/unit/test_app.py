@@ -80,9 +80,24 @@ def test_templates_are_the_same_bytes_whatever_the_folder_time_zone_locale_and_h
 
 
 @pytest.mark.slow
-def test_a_second_run_makes_the_same_and_copies_no_asset_again(first, checkout, elsewhere):
+def test_a_run_with_nothing_changed_makes_nothing_again_and_says_the_same(first, checkout, elsewhere):
+    before = {file: file.stat().st_mtime_ns for file in checkout.assembly.rglob("*")}
+    # The same settings of the CDK as the first run; where it is started from does not matter.
+    again = checkout.run("-X", "importtime", cwd=elsewhere, PLATFORM="my platform.yaml")
+    assert again.returncode == 0, again.stderr
+    assert {file: file.stat().st_mtime_ns for file in checkout.assembly.rglob("*")} == before
+    assert again.stdout.count(", unchanged") == 2
+    assert first.stdout.splitlines()[3:10] == again.stdout.splitlines()[3:10]
+    read = {line.rsplit("|", 1)[1].split()[0] for line in again.stderr.splitlines() if "import time:" in line}
+    assert not LIBRARIES & {name.split(".")[0] for name in read}
+
+
+@pytest.mark.slow
+def test_a_run_after_a_change_that_means_nothing_makes_the_same_and_copies_no_asset_again(first, checkout, elsewhere):
     before, linked = templates(checkout.assembly), assets(checkout.assembly)
     manifests = {file.name: file.read_bytes() for file in checkout.manifests.iterdir()}
+    with (elsewhere / "my platform.yaml").open("a") as file:
+        file.write("# a comment\n")
     again = checkout.run(cwd=elsewhere, PLATFORM="my platform.yaml")
     assert again.returncode == 0, again.stderr
     assert templates(checkout.assembly) == before

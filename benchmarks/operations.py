@@ -50,9 +50,9 @@ def platform(models: int) -> OperationsConfig:
             for number in range(models)
         ),
         node_pools=tuple(
-            NodePoolConfig(f"{family}-{kind}", family, ("spot",) if spot else ("on-demand",), ZONES, spot)
+            NodePoolConfig(f"{family}-{capacity_type}", family, capacity_type, ZONES)
             for family in FAMILIES
-            for kind, spot in (("spot-first", True), ("on-demand", False))
+            for capacity_type in ("spot", "on-demand")
         ),
         prices={f"{family}.xlarge": InstancePrice(Decimal("0.76"), Decimal("0.30")) for family in FAMILIES},
         budget=Budget(Decimal(100_000), (Threshold("actual", 80, "cap_replicas", 10), Threshold("forecast", 100))),
@@ -72,7 +72,7 @@ def cluster(config: OperationsConfig, nodes: int) -> Observed:
                 instance_type=f"{models[number % len(models)].family}.xlarge",
                 zone=ZONES[number % 3],
                 capacity_type="spot",
-                node_pool=f"{models[number % len(models)].family}-spot-first",
+                node_pool=f"{models[number % len(models)].family}-spot",
                 replicas={models[number % len(models)].name: 1},
             )
             for number in range(nodes)

@@ -39,7 +39,7 @@ def _prometheus(request: Request) -> tuple[int, Any]:
 
 def _serve(connection: Connection) -> None:
     with KubernetesApi() as api:
-        api.put(objects.node_pool("inf2-spot-first"), objects.node_pool("inf2-on-demand"))
+        api.put(objects.node_pool("inf2-spot"), objects.node_pool("inf2-on-demand"))
         for number in range(MODELS):
             name = f"vllm-m{number}"
             api.put(objects.scaled_object(name), objects.deployment(name, replicas=4, total=4, ready=4))
@@ -73,8 +73,8 @@ def _runtime(url: str) -> Runtime:
         for number in range(MODELS)
     )
     pools = (
-        NodePoolConfig("inf2-spot-first", FAMILY, ("spot", "on-demand"), ("us-east-1a", "us-east-1b"), True),
-        NodePoolConfig("inf2-on-demand", FAMILY, ("on-demand",), ("us-east-1a", "us-east-1b"), False),
+        NodePoolConfig("inf2-spot", FAMILY, "spot", ("us-east-1a", "us-east-1b")),
+        NodePoolConfig("inf2-on-demand", FAMILY, "on-demand", ("us-east-1a", "us-east-1b")),
     )
     return Runtime(
         cluster_name="demo",

@@ -10,9 +10,9 @@ from genai_finops.spec import Model, Platform, names, placement
 from k8s_charts import labels
 from k8s_charts.custom import Disruption, EC2NodeClass, NodePool, RootVolume
 
-SPOT_FIRST_WEIGHT: Final = 50
+SPOT_WEIGHT: Final = 50
 ON_DEMAND_WEIGHT: Final = 10
-"""Karpenter asks the heavier pool first, and the other when that one is at its limits."""
+"""Karpenter asks the heavier pool first, and the other when that one has no capacity or is at its limits."""
 
 BUDGETS: Final = (
     # An empty node serves nobody and costs the same, so all may go at once.
@@ -35,10 +35,11 @@ class KarpenterChart(Chart):
 class AcceleratorPools(Construct):
     """The nodes of one family: Spot first, on demand when Spot has none or is shut off.
 
-    The mixed pool falls back to on demand by itself when EC2 has no Spot capacity. The second pool exists so
-    that run-time automation can close the first (`limits.nodes: 0`, which drifts no node) without leaving
-    models that may run on demand without a place. Karpenter cannot share limits between pools, so each has
-    the whole; what is launched in the end is bounded by the ScaledObjects' maxima as well.
+    Where EC2 has no Spot capacity, Karpenter goes on to the pool of lower weight by itself. One pool for each way
+    to buy, so that run-time automation can close either (`limits.nodes: 0`, which drifts no node): Spot in a
+    storm, on demand when the budget says so; the limits of a mixed pool could not tell them apart. Karpenter
+    cannot share limits between pools, so each has the whole; what is launched in the end is bounded by the
+    ScaledObjects' maxima as well.
 
     Only WhenEmpty consolidation: moving a server to save a part of a node costs minutes of loading, on two
     nodes.
@@ -62,12 +63,11 @@ class AcceleratorPools(Construct):
             },
         )
         if any(model.spot != "never" for model in models):
-            fallback = [] if all(model.spot == "only" for model in models) else [labels.ON_DEMAND]
-            self._pool(platform, family, names.spot_node_pool(family), SPOT_FIRST_WEIGHT, [labels.SPOT, *fallback])
+            self._pool(platform, family, names.spot_node_pool(family), SPOT_WEIGHT, labels.SPOT)
         if any(model.spot != "only" for model in models):
-            self._pool(platform, family, names.on_demand_node_pool(family), ON_DEMAND_WEIGHT, [labels.ON_DEMAND])
+            self._pool(platform, family, names.on_demand_node_pool(family), ON_DEMAND_WEIGHT, labels.ON_DEMAND)
 
-    def _pool(self, platform: Platform, family: str, name: str, weight: int, capacity_types: list[str]) -> None:
+    def _pool(self, platform: Platform, family: str, name: str, weight: int, capacity_type: str) -> None:
         models = platform.models_on(family)
         settings = platform.node_pool(family)
         sizes = dict.fromkeys(size for model in models for size in placement.sizes(model))
@@ -82,7 +82,7 @@ class AcceleratorPools(Construct):
             requirements={
                 labels.INSTANCE_FAMILY: [family],
                 labels.INSTANCE_SIZE: list(sizes),
-                labels.CAPACITY_TYPE: capacity_types,
+                labels.CAPACITY_TYPE: [capacity_type],
                 labels.ZONE: list(platform.zones),
                 labels.ARCHITECTURE: ["amd64"],
                 labels.OPERATING_SYSTEM: ["linux"],

@@ -70,22 +70,16 @@ class NodePoolConfig:
     """One Karpenter NodePool.
 
     Attributes:
-        capacity_types: what it may launch.
+        capacity_type: what it launches. The breaker shuts pools of Spot, a guardrail those on demand.
         zones: where.
-        spot_first: the breaker may shut it.
         consolidate_after_minutes: how long an empty node of it stands.
     """
 
     name: str
     family: str
-    capacity_types: tuple[CapacityType, ...]
+    capacity_type: CapacityType
     zones: tuple[str, ...]
-    spot_first: bool
     consolidate_after_minutes: int = 10
-
-    @property
-    def is_on_demand_only(self) -> bool:
-        return "spot" not in self.capacity_types
 
 
 @dataclass(frozen=True, slots=True)

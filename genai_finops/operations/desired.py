@@ -286,9 +286,9 @@ def _reasons_to_shut(
         models.setdefault(model.family, []).append(model)
     for family, of_family in pools.items():
         if in_force.on_demand_off_since:
-            _shut_on_demand(family, of_family, models.get(family, []), reasons, notices)
+            _shut_on_demand(of_family, models.get(family, []), reasons, notices)
         for pool in of_family:
-            bad = breaker.shuts(resting, family, pool.zones, config.breaker) if pool.spot_first else None
+            bad = breaker.shuts(resting, family, pool.zones, config.breaker) if pool.capacity_type == "spot" else None
             others = [other for other in of_family if other.name != pool.name and not reasons[other.name]]
             if bad and others:
                 reasons[pool.name].append(_rests(bad))
@@ -300,23 +300,24 @@ def _reasons_to_shut(
 
 
 def _shut_on_demand(
-    family: str,
     pools: Iterable[NodePoolConfig],
     models: Iterable[ModelConfig],
     reasons: Mapping[str, list[Reason]],
     notices: list[Notice],
 ) -> None:
     needed_by = [model.name for model in models if model.critical and model.spot != "only"]
+    stuck = [model.name for model in models if model.spot == "never"]
     for pool in pools:
-        if pool.is_on_demand_only and not needed_by:
-            reasons[pool.name].append(Reason(Rule.GUARDRAIL, "the budget's guardrail turns on demand off"))
-        elif pool.is_on_demand_only:
+        if pool.capacity_type == "spot":
+            continue
+        if needed_by:
             text = f"{pool.name} stays open: {', '.join(needed_by)} is critical and may need it"
             notices.append(Notice(f"{pool.name}/critical", text))
-        elif "on-demand" in pool.capacity_types:
-            # Its limits cannot tell Spot from on demand, and its requirements would replace every node.
-            text = f"{pool.name} may still launch on demand when {family} has no Spot capacity"
-            notices.append(Notice(f"{pool.name}/mixed", text))
+            continue
+        reasons[pool.name].append(Reason(Rule.GUARDRAIL, "the budget's guardrail turns on demand off"))
+        if stuck:
+            text = f"{', '.join(stuck)} never runs on Spot and gets no new nodes while {pool.name} is shut"
+            notices.append(Notice(f"{pool.name}/on-demand-only", text))
 
 
 def _rests(bad: Mapping[Pool, Open]) -> Reason:

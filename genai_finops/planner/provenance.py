@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 Provenance = Literal["measured", "fitted", "extrapolated", "assumed"]
-"""measured: read off a benchmark of this model on this hardware. fitted: a model's value where measured points lie around
-it. extrapolated: the same model, away from every point. assumed: nobody has published a measurement."""
+"""measured: read off a benchmark of this model on this hardware. fitted: a model's value where measured points lie
+around it. extrapolated: the same model, away from every point. assumed: nobody has published a measurement."""
 
 _FROM_BEST: Final[tuple[Provenance, ...]] = ("measured", "fitted", "extrapolated", "assumed")
 

@@ -86,28 +86,9 @@ def _node_pools(platform: Platform, family: str) -> list[NodePoolConfig]:
     minutes = platform.node_pool(family).consolidate_after_minutes
     found = []
     if any(model.spot != "never" for model in models):
-        mixed = not all(model.spot == "only" for model in models)
-        found.append(
-            NodePoolConfig(
-                name=names.spot_node_pool(family),
-                family=family,
-                capacity_types=("spot", "on-demand") if mixed else ("spot",),
-                zones=platform.zones,
-                spot_first=True,
-                consolidate_after_minutes=minutes,
-            )
-        )
+        found.append(NodePoolConfig(names.spot_node_pool(family), family, "spot", platform.zones, minutes))
     if any(model.spot != "only" for model in models):
-        found.append(
-            NodePoolConfig(
-                name=names.on_demand_node_pool(family),
-                family=family,
-                capacity_types=("on-demand",),
-                zones=platform.zones,
-                spot_first=False,
-                consolidate_after_minutes=minutes,
-            )
-        )
+        found.append(NodePoolConfig(names.on_demand_node_pool(family), family, "on-demand", platform.zones, minutes))
     return found
 
 

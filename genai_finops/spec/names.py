@@ -92,8 +92,8 @@ def node_class(family: str) -> str:
 
 
 def spot_node_pool(family: str) -> str:
-    """The mixed pool: Spot first, on demand when Spot has none."""
-    return f"{family}-spot-first"
+    """Asked first."""
+    return f"{family}-spot"
 
 
 def on_demand_node_pool(family: str) -> str:

@@ -86,8 +86,8 @@ def test_an_unknown_field_of_a_core_kind_is_refused():
 @pytest.mark.parametrize(
     ("kind", "name", "path", "value"),
     [
-        ("NodePool", "inf2-spot-first", ("spec", "template", "spec", "taintz"), []),
-        ("NodePool", "inf2-spot-first", ("spec", "disruption", "consolidateAfter"), "5 minutes"),
+        ("NodePool", "inf2-spot", ("spec", "template", "spec", "taintz"), []),
+        ("NodePool", "inf2-spot", ("spec", "disruption", "consolidateAfter"), "5 minutes"),
         ("EC2NodeClass", "inf2-node-class", ("spec", "amiFamilies"), "AL2"),
         ("ScaledObject", "vllm-llama3-8b", ("spec", "minReplicas"), 1),
         ("ScaledObject", "vllm-llama3-8b", ("spec", "fallback", "behavior"), "hope"),
@@ -101,7 +101,7 @@ def test_the_crds_refuse_what_they_do_not_know(kind, name, path, value):
 
 def test_the_npm_packages_refuse_a_wrong_type():
     wrong = [
-        spoiled("NodePool", "inf2-spot-first", "spec", "weight", value="heavy"),
+        spoiled("NodePool", "inf2-spot", "spec", "weight", value="heavy"),
         spoiled("ScaledObject", "vllm-llama3-8b", "spec", "triggers", value="queue"),
         spoiled("PrometheusRule", "vllm-llama3-8b", "spec", "groups", value={}),
         spoiled("Gateway", "inference", "spec", "listeners", value={}),

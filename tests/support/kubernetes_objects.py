@@ -69,7 +69,7 @@ def node(
     instance_type: str = "inf2.xlarge",
     zone: str = "us-east-1b",
     capacity_type: str | None = "spot",
-    pool: str | None = "inf2-spot-first",
+    pool: str | None = "inf2-spot",
     provider_id: str | None = None,
     taints: tuple[Mapping[str, str], ...] = (),
     images: int = 0,

@@ -247,7 +247,7 @@ def test_on_demand_is_turned_off_where_no_critical_model_needs_it(world):
     world.start(budget=Budget(Decimal(1000), (Threshold("actual", 80, "on_demand_off"),)))
     world.look_at_costs(page(usage("850")), FORECAST)
     assert world.limits("inf2-on-demand")["nodes"] == "0"
-    assert "nodes" not in world.limits("inf2-spot-first")
+    assert "nodes" not in world.limits("inf2-spot")
 
 
 def test_an_alert_goes_out_though_the_cluster_does_not_answer(world):

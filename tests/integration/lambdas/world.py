@@ -35,8 +35,8 @@ NOW = datetime(2026, 3, 2, 10, 0, 5, tzinfo=UTC)
 
 ZONES = ("eu-west-1a", "eu-west-1b", "eu-west-1c")
 POOLS = (
-    NodePoolConfig("inf2-spot-first", "inf2", ("spot", "on-demand"), ZONES, True),
-    NodePoolConfig("inf2-on-demand", "inf2", ("on-demand",), ZONES, False),
+    NodePoolConfig("inf2-spot", "inf2", "spot", ZONES),
+    NodePoolConfig("inf2-on-demand", "inf2", "on-demand", ZONES),
 )
 PRICES = {"inf2.xlarge": InstancePrice(Decimal("0.76"), Decimal("0.30"))}
 OFFICE = Schedule("UTC", (Window(parse_days("Mon-Fri"), parse_time("08:00"), parse_time("20:00")),))
@@ -294,7 +294,7 @@ class World:
     def annotations(self, name="chat"):
         return self.scaled(name)["metadata"].get("annotations", {})
 
-    def limits(self, name="inf2-spot-first"):
+    def limits(self, name="inf2-spot"):
         return self.api.read("nodepools", name)["spec"].get("limits", {})
 
     def patches(self):

@@ -26,16 +26,16 @@ def capacity_types(found):
     }
 
 
-def test_the_articles_pool_with_a_second_one_for_when_spot_is_shut_off():
+def test_each_way_to_buy_has_a_pool_that_can_be_shut_alone():
     assert capacity_types(manifests("default")) == {
-        "inf2-spot-first": ["spot", "on-demand"],
+        "inf2-spot": ["spot"],
         "inf2-on-demand": ["on-demand"],
     }
 
 
 def test_spot_is_asked_first():
     weights = {pool["metadata"]["name"]: pool["spec"]["weight"] for pool in of_kind(manifests("default"), "NodePool")}
-    assert weights["inf2-spot-first"] > weights["inf2-on-demand"]
+    assert weights["inf2-spot"] > weights["inf2-on-demand"]
 
 
 def test_models_that_never_run_on_spot_get_no_spot_pool():
@@ -43,12 +43,12 @@ def test_models_that_never_run_on_spot_get_no_spot_pool():
 
 
 def test_models_that_only_run_on_spot_get_no_on_demand_capacity():
-    assert capacity_types(built({"spot": "only"})) == {"inf2-spot-first": ["spot"]}
+    assert capacity_types(built({"spot": "only"})) == {"inf2-spot": ["spot"]}
 
 
-def test_one_model_that_may_run_on_demand_opens_both_pools():
+def test_models_that_differ_in_what_they_may_use_open_both_pools():
     assert capacity_types(built({"spot": "only"}, {"spot": "never"})) == {
-        "inf2-spot-first": ["spot", "on-demand"],
+        "inf2-spot": ["spot"],
         "inf2-on-demand": ["on-demand"],
     }
 
@@ -70,7 +70,7 @@ def test_each_family_has_its_own_class_and_pools():
 
 
 def test_sizes_are_those_of_all_models_of_the_family():
-    pool = named(manifests("rich"), "NodePool", "inf2-spot-first")
+    pool = named(manifests("rich"), "NodePool", "inf2-spot")
     assert requirement(pool, "karpenter.k8s.aws/instance-size") == ["xlarge", "8xlarge", "48xlarge"]
 
 
@@ -85,7 +85,7 @@ def test_nodes_come_in_the_zones_of_the_file_and_fit_the_images(name):
 @pytest.mark.parametrize(
     ("pool", "taint", "accelerator"),
     [
-        ("inf2-spot-first", "aws.amazon.com/neuron", "aws-neuron"),
+        ("inf2-spot", "aws.amazon.com/neuron", "aws-neuron"),
         ("g6e-on-demand", "nvidia.com/gpu", "nvidia-gpu"),
     ],
 )
@@ -134,7 +134,7 @@ def test_only_empty_nodes_are_consolidated_and_drift_takes_one_at_a_time(name):
 
 
 def test_waiting_and_expiry_come_from_the_file():
-    pool = named(manifests("rich"), "NodePool", "inf2-spot-first")["spec"]
+    pool = named(manifests("rich"), "NodePool", "inf2-spot")["spec"]
     assert pool["disruption"]["consolidateAfter"] == "5m"
     assert pool["template"]["spec"]["expireAfter"] == "336h"
 

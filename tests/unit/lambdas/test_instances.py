@@ -22,11 +22,11 @@ def launch(ec2, count=1, **tags):
 
 
 def test_an_instance_of_the_cluster_is_told_by_its_tags(ec2):
-    (ours,) = launch(ec2, **{"kubernetes.io/cluster/genai": "owned", "karpenter.sh/nodepool": "inf2-spot-first"})
+    (ours,) = launch(ec2, **{"kubernetes.io/cluster/genai": "owned", "karpenter.sh/nodepool": "inf2-spot"})
     (other,) = launch(ec2, **{"kubernetes.io/cluster/other": "owned"})
     found = Instances(ec2).find([ours, other])
     assert found[ours].belongs_to("genai")
-    assert found[ours].node_pool == "inf2-spot-first"
+    assert found[ours].node_pool == "inf2-spot"
     assert found[ours].instance_type == "inf2.xlarge"
     assert found[ours].zone.startswith("us-east-1")
     assert not found[other].belongs_to("genai")

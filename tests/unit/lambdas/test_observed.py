@@ -107,7 +107,7 @@ def test_pods_are_counted_on_their_nodes_by_model_and_by_whether_they_are_leavin
 def test_only_nodes_of_karpenter_are_the_rules_business(look):
     shown = look(node("system", pool=None, capacity_type=None), node("ours"))
     (seen,) = shown.nodes
-    assert (seen.name, seen.capacity_type, seen.node_pool) == ("ours", "spot", "inf2-spot-first")
+    assert (seen.name, seen.capacity_type, seen.node_pool) == ("ours", "spot", "inf2-spot")
     assert (seen.pool.instance_type, seen.pool.zone) == ("inf2.xlarge", "us-east-1b")
 
 

@@ -102,7 +102,7 @@ class Cluster:
                     instance_id=f"i-{number}",
                     instance_type=f"{pool.family}.xlarge",
                     zone=pool.zones[number % len(pool.zones)],
-                    capacity_type=pool.capacity_types[0],
+                    capacity_type=pool.capacity_type,
                     node_pool=pool.name,
                     replicas={model.name: 1},
                 )

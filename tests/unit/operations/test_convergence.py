@@ -31,7 +31,7 @@ from tests.unit.operations.worlds import (
     OFFICE,
     ON_DEMAND,
     SECOND,
-    SPOT_FIRST,
+    SPOT_POOL,
     budget,
     config,
     model,
@@ -48,10 +48,10 @@ CONFIG = config(
     model("code", family="g6e", max_replicas=4, placeholders=1, placeholder_deployment="code-warm"),
     model("batch", schedule=NIGHTS, min_replicas=2, max_replicas=6, spot="only"),
     node_pools=(
-        SPOT_FIRST,
+        SPOT_POOL,
         ON_DEMAND,
-        NodePoolConfig("g6e-spot-first", "g6e", ("spot", "on-demand"), ZONES, True),
-        NodePoolConfig("g6e-on-demand", "g6e", ("on-demand",), ZONES, False),
+        NodePoolConfig("g6e-spot", "g6e", "spot", ZONES),
+        NodePoolConfig("g6e-on-demand", "g6e", "on-demand", ZONES),
     ),
     breaker=BreakerPolicy(window_minutes=60, limit=3, cooldown_minutes=60, max_doublings=2),
     budget=budget(
@@ -120,7 +120,7 @@ class History(RuleBasedStateMachine):
         for number in range(3):
             name = f"i-storm-{len(self.signs)}-{number}"
             at = self.now - (minutes + number) * MINUTE
-            self.signs.append(sign(name, at=at, pool=Pool(f"{family}.xlarge", zone), node_pool=f"{family}-spot-first"))
+            self.signs.append(sign(name, at=at, pool=Pool(f"{family}.xlarge", zone), node_pool=f"{family}-spot"))
 
     @precondition(lambda self: self.under_way)
     @rule(data=st.data(), twice=st.booleans())

@@ -1,5 +1,7 @@
 """What the cluster should look like, and why."""
 
+from dataclasses import replace
+
 import pytest
 
 from genai_finops.operations.budget import Threshold
@@ -18,7 +20,7 @@ from tests.unit.operations.worlds import (
     OTHER_POOL,
     POOL,
     SECOND,
-    SPOT_FIRST,
+    SPOT_POOL,
     budget,
     config,
     facts,
@@ -263,13 +265,13 @@ def shut(*args, **settings):
 
 def test_a_storm_shuts_spot_off_until_the_cooldown_is_over():
     """Case 7."""
-    assert shut(known=storm()) == {SPOT_FIRST.name}
+    assert shut(known=storm()) == {SPOT_POOL.name}
     assert shut(known=storm(), now=storm()[-1].at + HOUR) == set()
 
 
 def test_spot_rests_until_the_last_of_its_pools_may_be_asked_again():
     first, second = storm(), storm(pool=OTHER_POOL, first=NOW - 10 * MINUTE)
-    found = desired(known=[*first, *second]).node_pools[SPOT_FIRST.name]
+    found = desired(known=[*first, *second]).node_pools[SPOT_POOL.name]
     assert found.reasons[0].until == second[-1].at + HOUR
 
 
@@ -279,8 +281,8 @@ def test_thirty_recommendations_shut_nothing():
 
 
 def test_a_family_s_last_node_pool_is_never_shut_by_the_breaker():
-    found = desired(config(node_pools=(SPOT_FIRST,)), storm())
-    assert not found.node_pools[SPOT_FIRST.name].is_shut
+    found = desired(config(node_pools=(SPOT_POOL,)), storm())
+    assert not found.node_pools[SPOT_POOL.name].is_shut
     assert "has no other NodePool open" in found.notices[-1].text
 
 
@@ -291,14 +293,22 @@ def test_with_on_demand_off_a_storm_does_not_leave_a_family_without_nodes():
 def test_models_that_only_run_on_spot_are_named_when_it_is_shut():
     found = desired(config(model(spot="only"), model("code")), storm(), observed({"chat": shown(), "code": shown()}))
     assert [notice.text for notice in found.notices] == [
-        "chat may only run on Spot and gets no new nodes while inf2-spot-first rests"
+        "chat may only run on Spot and gets no new nodes while inf2-spot rests"
     ]
 
 
 def test_on_demand_is_turned_off_by_a_guardrail():
     found = desired(over(ON_DEMAND_OFF), [report(800)])
     assert {name for name, pool in found.node_pools.items() if pool.is_shut} == {ON_DEMAND.name}
-    assert [notice.key for notice in found.notices] == [f"{SPOT_FIRST.name}/mixed"]
+    assert found.notices == ()
+
+
+def test_models_that_never_run_on_spot_are_named_when_on_demand_is_off():
+    found = desired(over(ON_DEMAND_OFF, spot="never"), [report(800)])
+    assert found.node_pools[ON_DEMAND.name].is_shut
+    assert [notice.text for notice in found.notices] == [
+        "chat never runs on Spot and gets no new nodes while inf2-on-demand is shut"
+    ]
 
 
 def test_on_demand_stays_where_a_critical_model_may_need_it():
@@ -309,9 +319,9 @@ def test_on_demand_stays_where_a_critical_model_may_need_it():
 
 
 def test_someone_s_limit_of_nodes_is_left_alone_until_a_storm():
-    seen = observed(limits={SPOT_FIRST.name: "40"})
-    assert desired(seen=seen).node_pools[SPOT_FIRST.name].nodes_limit == "40"
-    assert shut(known=storm(), seen=seen) == {SPOT_FIRST.name}
+    seen = observed(limits={SPOT_POOL.name: "40"})
+    assert desired(seen=seen).node_pools[SPOT_POOL.name].nodes_limit == "40"
+    assert shut(known=storm(), seen=seen) == {SPOT_POOL.name}
 
 
 # The cluster is not always complete
@@ -322,7 +332,7 @@ def test_what_the_cluster_does_not_have_is_told():
     assert (found.models, found.node_pools) == ({}, {})
     assert [notice.key for notice in found.notices] == [
         "chat/missing",
-        "inf2-spot-first/missing",
+        "inf2-spot/missing",
         "inf2-on-demand/missing",
     ]
 
@@ -340,8 +350,8 @@ def test_facts_of_the_future_are_not_known():
 
 
 def test_another_zone_s_storm_counts_for_the_node_pools_that_use_it():
-    assert shut(known=storm(pool=OTHER_POOL)) == {SPOT_FIRST.name}
-    elsewhere = [SPOT_FIRST.__class__("inf2-spot-first", "inf2", ("spot",), ("us-east-1c",), True), ON_DEMAND]
+    assert shut(known=storm(pool=OTHER_POOL)) == {SPOT_POOL.name}
+    elsewhere = [replace(SPOT_POOL, zones=("us-east-1c",)), ON_DEMAND]
     assert shut(config(node_pools=tuple(elsewhere)), storm(pool=POOL)) == set()
 
 

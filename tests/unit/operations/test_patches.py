@@ -14,7 +14,7 @@ from tests.unit.operations.worlds import (
     MINUTE,
     NOW,
     OFFICE,
-    SPOT_FIRST,
+    SPOT_POOL,
     budget,
     config,
     facts,
@@ -72,10 +72,10 @@ def test_a_storm_patches_the_node_pool_and_its_end_takes_the_limit_away():
     assert (patch.kind, patch.namespace, patch.name, patch.body) == (
         "NodePool",
         None,
-        SPOT_FIRST.name,
+        SPOT_POOL.name,
         {"spec": {"limits": {"nodes": "0"}}},
     )
-    (patch,) = patches(seen=observed(limits={SPOT_FIRST.name: "0"}))
+    (patch,) = patches(seen=observed(limits={SPOT_POOL.name: "0"}))
     assert patch.body == {"spec": {"limits": {"nodes": None}}}
 
 
@@ -179,7 +179,7 @@ def test_a_load_and_an_empty_node_are_given_the_time_they_are_allowed():
     slow = config(model(startup_seconds=7200))
     (loading,) = verify(*both(slow, observed(shown(replicas=Replicas(1, 1, 0)))))
     assert loading.patience == 2 * HOUR + 15 * MINUTE
-    pools = (replace(SPOT_FIRST, consolidate_after_minutes=60),)
+    pools = (replace(SPOT_POOL, consolidate_after_minutes=60),)
     left = observed(shown(ASLEEP, replicas=0), [node("i-1")])
     (standing,) = verify(*both(config(model(schedule=OFFICE), node_pools=pools), left, now=NIGHT))
     assert standing.patience == 75 * MINUTE

@@ -22,8 +22,8 @@ SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelt
 
 POOL = Pool("inf2.xlarge", "us-east-1a")
 OTHER_POOL = Pool("inf2.xlarge", "us-east-1b")
-SPOT_FIRST = NodePoolConfig("inf2-spot-first", "inf2", ("spot", "on-demand"), ("us-east-1a", "us-east-1b"), True)
-ON_DEMAND = NodePoolConfig("inf2-on-demand", "inf2", ("on-demand",), ("us-east-1a", "us-east-1b"), False)
+SPOT_POOL = NodePoolConfig("inf2-spot", "inf2", "spot", ("us-east-1a", "us-east-1b"))
+ON_DEMAND = NodePoolConfig("inf2-on-demand", "inf2", "on-demand", ("us-east-1a", "us-east-1b"))
 PRICES = {"inf2.xlarge": InstancePrice(Decimal("0.76"), Decimal("0.30"))}
 
 OFFICE = Schedule("UTC", (Window(parse_days("Mon-Fri"), parse_time("08:00"), parse_time("20:00")),))
@@ -35,12 +35,12 @@ def model(name="chat", **settings):
 
 
 def config(*models, **settings):
-    given = {"models": models or (model(),), "node_pools": (SPOT_FIRST, ON_DEMAND), "prices": PRICES}
+    given = {"models": models or (model(),), "node_pools": (SPOT_POOL, ON_DEMAND), "prices": PRICES}
     return OperationsConfig(platform="demo", region="us-east-1", **(given | settings))
 
 
 def sign(instance="i-1", kind=SignKind.WARNING, at=NOW, **settings):
-    given = {"event_id": f"{instance}-{kind}", "pool": POOL, "node": f"node-{instance}", "node_pool": SPOT_FIRST.name}
+    given = {"event_id": f"{instance}-{kind}", "pool": POOL, "node": f"node-{instance}", "node_pool": SPOT_POOL.name}
     return Sign(instance, kind, at, **(given | {"capacity_type": "spot"} | settings))
 
 
@@ -50,7 +50,7 @@ def losses(*signs) -> tuple[Loss, ...]:
 
 def node(instance="i-1", replicas=None, **settings):
     given = {"name": f"node-{instance}", "instance_type": POOL.instance_type, "zone": POOL.zone}
-    given |= {"capacity_type": "spot", "node_pool": SPOT_FIRST.name, "replicas": replicas or {}}
+    given |= {"capacity_type": "spot", "node_pool": SPOT_POOL.name, "replicas": replicas or {}}
     return Node(instance_id=instance, **(given | settings))
 
 
@@ -66,7 +66,7 @@ def observed(models=None, nodes=(), limits=None):
     """`models` by name, or one called chat; `limits` are those of NodePools that have any."""
     if models is None or isinstance(models, ObservedModel):
         models = {"chat": models or shown()}
-    pools = {pool.name: ObservedNodePool((limits or {}).get(pool.name), "3") for pool in (SPOT_FIRST, ON_DEMAND)}
+    pools = {pool.name: ObservedNodePool((limits or {}).get(pool.name), "3") for pool in (SPOT_POOL, ON_DEMAND)}
     return Observed(models, tuple(nodes), pools)
 
 

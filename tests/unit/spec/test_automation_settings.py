@@ -120,14 +120,14 @@ def test_prices_are_those_of_every_type_that_may_be_launched():
 @pytest.mark.parametrize(
     ("spot", "pools"),
     [
-        ("prefer", [("inf2-spot-first", ("spot", "on-demand")), ("inf2-on-demand", ("on-demand",))]),
-        ("only", [("inf2-spot-first", ("spot",))]),
-        ("never", [("inf2-on-demand", ("on-demand",))]),
+        ("prefer", [("inf2-spot", "spot"), ("inf2-on-demand", "on-demand")]),
+        ("only", [("inf2-spot", "spot")]),
+        ("never", [("inf2-on-demand", "on-demand")]),
     ],
 )
 def test_node_pools_are_those_of_the_charts(spot, pools):
     made = config({f"{MODEL}.spot": spot})
-    assert [(pool.name, pool.capacity_types) for pool in made.node_pools] == pools
+    assert [(pool.name, pool.capacity_type) for pool in made.node_pools] == pools
 
 
 def test_the_command_prints_the_configuration_and_says_what_is_wrong_with_a_file(capsys, tmp_path):

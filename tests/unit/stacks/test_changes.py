@@ -108,7 +108,7 @@ def test_other_replica_bounds_restart_nothing(two, synthesized):
 def test_a_spot_pool_that_no_model_wants_any_more_is_deleted(two, synthesized):
     """Karpenter would go on filling it first, for its weight, and kubectl would not prune it."""
     on_demand = synthesized(shipped({**A, "spot": "never"}, {**B, "spot": "never"}))
-    [(_, pool, _)] = [found for found in two.applied() if found[2]["metadata"]["name"] == "inf2-spot-first"]
+    [(_, pool, _)] = [found for found in two.applied() if found[2]["metadata"]["name"] == "inf2-spot"]
     assert pool not in on_demand.templates["serving"]["Resources"]
 
 

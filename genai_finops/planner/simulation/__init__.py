@@ -1,0 +1,1 @@
+"""What would happen: requests, replicas, nodes and Spot over time, event by event."""

@@ -32,7 +32,7 @@ NODE := node_modules/.stamp
 # One thing after the other: several targets may set up the same folder.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help synth plan simulate compare report test snapshots lint format types check schema bench cdk diff deploy destroy hold lock clean distclean
+.PHONY: help synth plan simulate compare report test e2e snapshots lint format types check schema bench cdk diff deploy destroy hold lock clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -79,6 +79,9 @@ report: $(PLANNER) ## one HTML page with charts: make report TRAFFIC=trace.csv
 test: $(DEV) $(LAMBDAS) $(NODE) ## run the tests
 	$(PY) -m pytest -n auto --dist loadfile $(ARGS)
 
+e2e: $(DEV) $(LAMBDAS) $(NODE) ## run the end-to-end tests on real controllers, which Go builds
+	$(PY) -m pytest -m e2e tests/e2e $(ARGS)
+
 snapshots: $(DEV) $(LAMBDAS) $(NODE) ## run the tests and accept what they synthesize as the new snapshots
 	$(PY) -m pytest --snapshot-update $(ARGS)
 
@@ -105,7 +108,7 @@ bench: $(RUNTIME) $(LAMBDAS) ## time and memory of a synth, against a bare CDK a
 
 lock: .venv/.lock.stamp $(RUNTIME) ## renew the locks from pyproject.toml and package.json (newer pins: ARGS=--upgrade)
 	$(UV_COMPILE) --group lock --output-file requirements/lock.txt $(ARGS)
-	$(UV_COMPILE) pyproject.toml --extra planner --group dev --output-file requirements/dev.txt $(ARGS)
+	$(UV_COMPILE) pyproject.toml --extra planner --extra rehearsal --group dev --output-file requirements/dev.txt $(ARGS)
 	$(UV_COMPILE) pyproject.toml --constraint requirements/dev.txt --output-file requirements/runtime.txt
 	$(UV_COMPILE) pyproject.toml --extra planner --constraint requirements/dev.txt \
 		--output-file requirements/planner.txt

@@ -33,6 +33,7 @@ MAY_IMPORT = {
     "genai_finops.spec": {"genai_finops.catalog", "genai_finops.operations"},
     "genai_finops.planner": {"genai_finops.spec", "genai_finops.catalog", "genai_finops.operations"},
     "genai_finops.rehearsal": LIBRARY,
+    "genai_finops.__main__": {"genai_finops.cli"},
     "genai_finops.cli": EVERYTHING - AROUND,
     "genai_finops.summary": EVERYTHING - AROUND,
     "k8s_charts": {"genai_finops.spec", "genai_finops.catalog"},

@@ -32,7 +32,7 @@ NODE := node_modules/.stamp
 # One thing after the other: several targets may set up the same folder.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help synth plan simulate compare report test e2e snapshots lint format types check schema bench cdk diff deploy destroy hold lock clean distclean
+.PHONY: help synth plan simulate compare report test e2e snapshots lint format types check schema bench cdk diff deploy destroy hold artifacts stage compile lock clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -57,6 +57,15 @@ cdk: $(RUNTIME) $(LAMBDAS) $(NODE) ## any other CDK command: make cdk ARGS="boot
 hold: $(DEV) ## keep a model awake: make hold MODEL=llama3-8b UNTIL=8h (or STATE=asleep, or ARGS=--release)
 	@$(PY) -m genai_finops.spec.automation $(PLATFORM) | $(PY) -m lambdas.hold $(MODEL) $(UNTIL) \
 		$(if $(filter asleep,$(STATE)),--asleep) $(ARGS)
+
+artifacts: $(DEV) ## what the model store has of each model: size, age, and what no model asks for
+	@$(PY) -m genai_finops.supply.listing $(PLATFORM)
+
+stage: synth ## bring a model's weights into the store, and wait: make stage MODEL=llama3-8b
+	@$(PY) -m genai_finops.supply.jobs stage $(MODEL)
+
+compile: synth ## compile a model's graphs into the store, and wait: make compile MODEL=llama3-8b
+	@$(PY) -m genai_finops.supply.jobs compile $(MODEL)
 
 ## what it would cost
 

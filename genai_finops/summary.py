@@ -210,6 +210,8 @@ def _models(serving: Sequence[ServingCost], console: Console) -> Iterator[Render
     for cost in serving:
         if cost.asleep_hours:
             yield _asleep(cost)
+        if cost.warm_replicas:
+            yield _warm(cost)
     yield _quiet(
         "Whole nodes with their volumes, of the cheapest instance that starts one replica. Ceiling: max "
         "replicas, on demand where allowed."
@@ -267,10 +269,20 @@ def _by_purchase(cost: ServingCost, usd: Callable[[Purchase], Decimal | None]) -
     return spot, on_demand
 
 
+def _known(cost: ServingCost, usd: Callable[[Purchase], Decimal | None]) -> str:
+    amounts = zip(_by_purchase(cost, usd), ("on Spot", "on demand"), strict=True)
+    return " or ".join(f"{amount} {words}" for amount, words in amounts if amount not in (_NOT_USED, _UNKNOWN))
+
+
+def _warm(cost: ServingCost) -> Text:
+    replicas = _number_of(range(cost.warm_replicas), "more replica")
+    paid = _known(cost, cost.warm_usd)
+    return Text(f"{cost.model} keeps room for {replicas} warm{f': {paid} of it' if paid else ''}.")
+
+
 def _asleep(cost: ServingCost) -> Text:
-    amounts = zip(_by_purchase(cost, cost.asleep_saves_usd), ("on Spot", "on demand"), strict=True)
-    saved = [f"{amount} {words}" for amount, words in amounts if amount not in (_NOT_USED, _UNKNOWN)]
-    saves = f": {' or '.join(saved)} saved" if saved and cost.min_replicas else ""
+    saved = _known(cost, cost.asleep_saves_usd)
+    saves = f": {saved} saved" if saved and cost.min_replicas else ""
     return Text(f"{cost.model} is asleep {_hours(cost.asleep_hours)} a month by its schedule{saves}.")
 
 

@@ -54,13 +54,16 @@ VLLM_NEURON_IMAGE: Final = (
 
 VLLM_NVIDIA_IMAGE: Final = "vllm/vllm-openai:v0.33.0"
 NEURON_MONITOR_IMAGE: Final = "public.ecr.aws/neuron/neuron-monitor:1.3.0"
-AWS_CLI_IMAGE: Final = "public.ecr.aws/aws-cli/aws-cli:2.36.44"
+PAUSE_IMAGE: Final = "public.ecr.aws/eks-distro/kubernetes/pause:3.10"
+"""What pods run that only hold room."""
 
 AL2023_AMI_ALIAS: Final = "al2023@v20260714"
 """Pinned, since `@latest` lets nodes drift on a day nobody chose."""
 
 KARPENTER_API: Final = "karpenter.sh/v1"
 KARPENTER_AWS_API: Final = "karpenter.k8s.aws/v1"
+CAPACITY_BUFFER_API: Final = "autoscaling.x-k8s.io/v1beta1"
+"""As Karpenter's definitions have it; its feature gate is alpha."""
 KEDA_API: Final = "keda.sh/v1alpha1"
 PROMETHEUS_API: Final = "monitoring.coreos.com/v1"
 GATEWAY_API: Final = "gateway.networking.k8s.io/v1"

@@ -52,8 +52,16 @@ class RootVolume:
     throughput_mib_s: int
 
 
+@dataclass(frozen=True, slots=True)
+class ImageVolume:
+    """A second disk, filled from a snapshot at a rate that is paid for."""
+
+    snapshot: str
+    initialization_mib_s: int
+
+
 class EC2NodeClass(CustomResource):
-    """How a node is launched: image, network, disk, identity."""
+    """How a node is launched: image, network, disks, identity."""
 
     def __init__(
         self,
@@ -64,27 +72,37 @@ class EC2NodeClass(CustomResource):
         role: str,
         discovery: str,
         volume: RootVolume,
+        images: ImageVolume | None,
+        joins_local_disks: bool,
+        user_data: str,
         tags: Mapping[str, str],
     ) -> None:
+        speed: dict[str, Json] = {
+            "volumeType": "gp3",
+            "iops": volume.iops,
+            "throughput": volume.throughput_mib_s,
+            "encrypted": True,
+            "deleteOnTermination": True,
+        }
+        root: dict[str, Json] = {
+            "deviceName": "/dev/xvda",
+            "ebs": {**speed, "volumeSize": f"{volume.size_gib}Gi"},
+        }
+        disks = [root]
+        if images:
+            filled: dict[str, Json] = {
+                "snapshotID": images.snapshot,
+                "volumeInitializationRate": images.initialization_mib_s,
+            }
+            root["rootVolume"] = True  # on this one, of the two, Karpenter counts the room for pods
+            disks.append({"deviceName": "/dev/xvdb", "ebs": {**speed, **filled}})
         discovered: Json = [{"tags": {names.DISCOVERY_TAG: discovery}}]
         spec: dict[str, Json] = {
             "amiSelectorTerms": [{"alias": versions.AL2023_AMI_ALIAS}],
             "role": role,
             "subnetSelectorTerms": discovered,
             "securityGroupSelectorTerms": discovered,
-            "blockDeviceMappings": [
-                {
-                    "deviceName": "/dev/xvda",
-                    "ebs": {
-                        "volumeType": "gp3",
-                        "volumeSize": f"{volume.size_gib}Gi",
-                        "iops": volume.iops,
-                        "throughput": volume.throughput_mib_s,
-                        "encrypted": True,
-                        "deleteOnTermination": True,
-                    },
-                }
-            ],
+            "blockDeviceMappings": disks,
             # One hop: a pod that is not on the host network cannot reach the node's credentials.
             "metadataOptions": {
                 "httpEndpoint": "enabled",
@@ -92,8 +110,11 @@ class EC2NodeClass(CustomResource):
                 "httpPutResponseHopLimit": 1,
                 "httpTokens": "required",
             },
+            "userData": user_data,
             "tags": tags,
         }
+        if joins_local_disks:
+            spec["instanceStorePolicy"] = "RAID0"
         super().__init__(scope, id, api_version=versions.KARPENTER_AWS_API, kind="EC2NodeClass", name=name, spec=spec)
 
 
@@ -148,6 +169,35 @@ class NodePool(CustomResource):
             },
         }
         super().__init__(scope, id, api_version=versions.KARPENTER_API, kind="NodePool", name=name, spec=spec)
+
+
+class CapacityBuffer(CustomResource):
+    """Room for further replicas of a Deployment, which Karpenter keeps as if they were there."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        name: str,
+        namespace: str,
+        labels: Mapping[str, str],
+        deployment: str,
+        replicas: int,
+    ) -> None:
+        super().__init__(
+            scope,
+            id,
+            api_version=versions.CAPACITY_BUFFER_API,
+            kind="CapacityBuffer",
+            name=name,
+            namespace=namespace,
+            labels=labels,
+            spec={
+                "scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": deployment},
+                "replicas": replicas,
+            },
+        )
 
 
 # KEDA

@@ -8,7 +8,8 @@ from constructs import Construct
 
 from genai_finops.spec import Model, Platform, names, placement
 from k8s_charts import labels
-from k8s_charts.custom import Disruption, EC2NodeClass, NodePool, RootVolume
+from k8s_charts.custom import Disruption, NodePool
+from k8s_charts.node_class import add_node_class
 
 SPOT_WEIGHT: Final = 50
 ON_DEMAND_WEIGHT: Final = 10
@@ -48,20 +49,7 @@ class AcceleratorPools(Construct):
     def __init__(self, scope: Construct, id: str, *, platform: Platform, family: str) -> None:
         super().__init__(scope, id)
         models = platform.models_on(family)
-        settings = platform.node_pool(family)
-        EC2NodeClass(
-            self,
-            "class",
-            name=names.node_class(family),
-            role=names.karpenter_node_role(platform),
-            discovery=platform.name,
-            volume=RootVolume(settings.volume.size_gib, settings.volume.iops, settings.volume.throughput_mib_s),
-            tags={
-                **platform.tags,
-                names.PLATFORM_TAG: platform.name,
-                names.COMPONENT_TAG: f"serving-{family}",
-            },
-        )
+        add_node_class(self, platform, family)
         if any(model.spot != "never" for model in models):
             self._pool(platform, family, names.spot_node_pool(family), SPOT_WEIGHT, labels.SPOT)
         if any(model.spot != "only" for model in models):
@@ -70,7 +58,7 @@ class AcceleratorPools(Construct):
     def _pool(self, platform: Platform, family: str, name: str, weight: int, capacity_type: str) -> None:
         models = platform.models_on(family)
         settings = platform.node_pool(family)
-        sizes = dict.fromkeys(size for model in models for size in placement.sizes(model))
+        sizes = dict.fromkeys(instance.size for model in models for instance in placement.pool_instances(model))
         NodePool(
             self,
             name,
@@ -103,7 +91,7 @@ def limits(platform: Platform, family: str) -> dict[str, str]:
     """
     devices = platform.node_pool(family).max_devices
     models = platform.models_on(family)
-    types = [instance for model in models for instance in placement.instances(model)]
+    types = [instance for model in models for instance in placement.pool_instances(model)]
     cpu = max(ceil(devices * instance.vcpu / instance.devices) for instance in types)
     memory_mib = max(ceil(devices * instance.memory_mib / instance.devices) for instance in types)
     return {

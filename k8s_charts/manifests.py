@@ -15,7 +15,9 @@ from k8s_charts.keda import KedaChart
 from k8s_charts.monitoring import MonitoringChart
 from k8s_charts.namespace import NamespaceChart
 from k8s_charts.runtime_owned import Manifest
+from k8s_charts.supply import SupplyChart
 from k8s_charts.vllm import VllmChart
+from k8s_charts.warm import BufferChart, ImagesChart, WarmChart
 
 
 def synthesize(platform: Platform) -> dict[str, list[Manifest]]:
@@ -23,11 +25,23 @@ def synthesize(platform: Platform) -> dict[str, list[Manifest]]:
     app = App()
     charts: list[Chart] = [
         chart(app, platform=platform)
-        for chart in (NamespaceChart, KarpenterChart, AutomationChart, VllmChart, KedaChart, MonitoringChart)
+        for chart in (
+            NamespaceChart,
+            KarpenterChart,
+            AutomationChart,
+            SupplyChart,
+            VllmChart,
+            WarmChart,
+            BufferChart,
+            ImagesChart,
+            KedaChart,
+            MonitoringChart,
+        )
     ]
     if platform.gateway.enabled:
         charts.append(GatewayChart(app, platform=platform))
-    return {chart.node.id: chart.to_json() for chart in charts}
+    made: dict[str, list[Manifest]] = {chart.node.id: chart.to_json() for chart in charts}
+    return {chart: manifests for chart, manifests in made.items() if manifests}
 
 
 def model_of(manifest: Manifest) -> str | None:

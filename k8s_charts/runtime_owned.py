@@ -28,8 +28,8 @@ RUNTIME_OWNED: Final = (
     RuntimeOwned(
         "Deployment",
         ("spec", "replicas"),
-        "KEDA",
-        "The autoscaler counts replicas; a deploy would reset the count.",
+        "KEDA; of placeholders the automation",
+        "The autoscaler counts replicas, and placeholders sleep with their model; a deploy would reset the count.",
     ),
     RuntimeOwned(
         "Deployment",

@@ -16,5 +16,10 @@ def number(value: int) -> k8s.IntOrString:
 
 
 @cache
+def percent(value: int) -> k8s.IntOrString:
+    return k8s.IntOrString.from_string(f"{value}%")
+
+
+@cache
 def port_name(name: str) -> k8s.IntOrString:
     return k8s.IntOrString.from_string(name)

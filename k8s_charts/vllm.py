@@ -1,42 +1,33 @@
 """The servers: for every model its Deployment, and what lets others reach it and nothing else."""
 
 from math import ceil
-from typing import Final
+from typing import Any, Final
 
 from cdk8s import Chart
 from cdk8s_plus_28 import k8s
 from constructs import Construct
 
-from genai_finops import versions
 from genai_finops.spec import Model, Platform, engine, names, placement
 from genai_finops.spec.checks.serving import DRAIN_SAFETY_SECONDS
-from genai_finops.spec.model import S3
-from k8s_charts import labels, namespace
+from k8s_charts import labels, namespace, network, placing, supply
 from k8s_charts.values import number, port_name, quantity
 
 SERVICE_PORT: Final = 80
 HEALTH_PATH: Final = "/health"
 HUB_CACHE_PATH: Final = "/models/hub"
 ARTIFACTS_VARIABLE: Final = "NEURON_COMPILED_ARTIFACTS"
+COMPILED_HERE: Final = "/models/compiled"
+"""Where a server that compiles keeps its graphs, for as long as its pod lives."""
 
 STOP_SECONDS: Final = DRAIN_SAFETY_SECONDS // 2
 """From SIGTERM to a stopped server. The other half of the safety passes before the drain begins."""
 
-NODE_SECONDS: Final = 900
-"""For a node to be launched and the image and weights to arrive before the server's own start counts
-(measured: four and a half minutes on an idle day)."""
 
 STARTUP_PERIOD_SECONDS: Final = 10
 PROBE_TIMEOUT_SECONDS: Final = 5
 """One second, the default, is missed by a busy but healthy server."""
 
 READINESS_FAILURES: Final = 3
-
-_DNS_PORT: Final = 53
-_HTTPS_PORT: Final = 443
-_POD_IDENTITY_AGENT: Final = "169.254.170.23/32"
-_MODELS: Final = "/models"
-_SCRIPTS: Final = "/scripts"
 
 
 class VllmChart(Chart):
@@ -84,7 +75,7 @@ class ModelServer(Construct):
             spec=k8s.DeploymentSpec(
                 selector=self._selector(),
                 revision_history_limit=3,
-                progress_deadline_seconds=model.probes.startup_seconds + NODE_SECONDS,
+                progress_deadline_seconds=model.probes.startup_seconds + supply.NODE_SECONDS,
                 strategy=k8s.DeploymentStrategy(
                     type="RollingUpdate",
                     rolling_update=k8s.RollingUpdateDeployment(
@@ -132,7 +123,7 @@ class ModelServer(Construct):
         With the VPC CNI pods have addresses of the VPC too, so the block also admits clients inside the
         cluster.
         """
-        into_server = [_port(names.SERVER_PORT)]
+        clients = [network.block(self._platform.network.cidr), network.namespace(names.MONITORING_NAMESPACE)]
         k8s.KubeNetworkPolicy(
             self,
             "network-policy",
@@ -140,26 +131,14 @@ class ModelServer(Construct):
             spec=k8s.NetworkPolicySpec(
                 pod_selector=self._selector(),
                 policy_types=["Ingress", "Egress"],
-                ingress=[
-                    k8s.NetworkPolicyIngressRule(
-                        from_=[_block(self._platform.network.cidr), _namespace(names.MONITORING_NAMESPACE)],
-                        ports=into_server,
-                    )
-                ],
-                egress=[
-                    k8s.NetworkPolicyEgressRule(
-                        to=[_namespace(names.SYSTEM_NAMESPACE, k8s_app="kube-dns")],
-                        ports=[_port(_DNS_PORT, "UDP"), _port(_DNS_PORT)],
-                    ),
-                    k8s.NetworkPolicyEgressRule(to=[_block("0.0.0.0/0")], ports=[_port(_HTTPS_PORT)]),
-                    k8s.NetworkPolicyEgressRule(to=[_block(_POD_IDENTITY_AGENT)], ports=[_port(80)]),
-                ],
+                ingress=[k8s.NetworkPolicyIngressRule(from_=clients, ports=[network.port(names.SERVER_PORT)])],
+                egress=network.to_aws(),
             ),
         )
 
 
 class ServerPod:
-    """What a replica is made of."""
+    """What a replica is made of, and what holds room for one."""
 
     def __init__(self, platform: Platform, model: Model) -> None:
         self._platform = platform
@@ -169,67 +148,50 @@ class ServerPod:
 
     def spec(self) -> k8s.PodSpec:
         model = self._model
-        self._mount_files()
+        self._mount_supply()
+        self._mount_memory()
         self._mount_secrets()
+        return self._pod(
+            priority_class_name=names.PRIORITY_CLASS,
+            topology_spread_constraints=[
+                self._spread(labels.ZONE, max_skew=1),
+                self._spread(labels.HOST, max_skew=self._most_on_a_node()),
+            ],
+            termination_grace_period_seconds=model.drain_seconds + STOP_SECONDS,
+            containers=[self._server()],
+        )
+
+    def placeholder(self, container: k8s.Container) -> k8s.PodSpec:
+        """Where a replica could be, at a priority that any replica overrules, with the model's files brought
+        along."""
+        self._mount_supply()
+        return self._pod(
+            priority_class_name=names.WARM_PRIORITY_CLASS,
+            termination_grace_period_seconds=0,
+            containers=[container],
+        )
+
+    def _pod(self, **further: Any) -> k8s.PodSpec:
+        model = self._model
         return k8s.PodSpec(
             service_account_name=names.SERVING_SERVICE_ACCOUNT,
             automount_service_account_token=False,
             # Otherwise every Service becomes VLLM_…_PORT in the environment, where vLLM looks for its
             # settings.
             enable_service_links=False,
-            priority_class_name=names.PRIORITY_CLASS,
-            scheduler_name=self._scheduler(),
-            node_selector=self._node_labels(),
-            affinity=self._affinity(),
-            tolerations=[
-                k8s.Toleration(
-                    key=names.device_resource(model.vendor),
-                    operator="Equal",
-                    value=labels.TAINT_VALUE,
-                    effect=labels.TAINT_EFFECT,
-                )
-            ],
-            topology_spread_constraints=[
-                self._spread(labels.ZONE, max_skew=1),
-                self._spread(labels.HOST, max_skew=self._most_on_a_node()),
-            ],
-            termination_grace_period_seconds=model.drain_seconds + STOP_SECONDS,
+            scheduler_name=placing.scheduler(model),
+            node_selector=placing.node_labels(model, model.spot),
+            affinity=placing.affinity(placement.instances(model)),
+            tolerations=[placing.tolerated(model)],
             security_context=k8s.PodSecurityContext(
                 seccomp_profile=k8s.SeccompProfile(type="RuntimeDefault"),
             ),
-            init_containers=self._fetchers() or None,
-            containers=[self._server()],
+            init_containers=[self._fetcher()],
             volumes=self._volumes,
+            **further,
         )
 
     # Where it runs
-
-    def _scheduler(self) -> str | None:
-        """Replicas that share a Neuron node need devices that are neighbours, which only this scheduler looks
-        at."""
-        shares = self._model.is_neuron and placement.shares_a_node(self._model)
-        return names.NEURON_SCHEDULER if shares else None
-
-    def _node_labels(self) -> dict[str, str]:
-        capacity_type = {"never": labels.ON_DEMAND, "only": labels.SPOT}.get(self._model.spot)
-        chosen = {labels.CAPACITY_TYPE: capacity_type} if capacity_type else {}
-        return {**labels.node(self._model.vendor), **chosen}
-
-    def _affinity(self) -> k8s.Affinity:
-        """Other models' sizes in the same pool may be too small for this one, or cost more than it needs."""
-        term = k8s.NodeSelectorTerm(
-            match_expressions=[
-                k8s.NodeSelectorRequirement(key=key, operator="In", values=values)
-                for key, values in (
-                    (labels.INSTANCE_FAMILY, [self._model.accelerator.family]),
-                    (labels.INSTANCE_SIZE, list(placement.sizes(self._model))),
-                )
-            ]
-        )
-        required = k8s.NodeSelector(node_selector_terms=[term])
-        return k8s.Affinity(
-            node_affinity=k8s.NodeAffinity(required_during_scheduling_ignored_during_execution=required)
-        )
 
     def _most_on_a_node(self) -> int:
         """Karpenter honours even a soft spread while it can: with less it would lease a whole node per
@@ -251,21 +213,27 @@ class ServerPod:
         self._volumes.append(volume)
         self._mounts.append(k8s.VolumeMount(name=name, mount_path=path, read_only=read_only or None))
 
-    def _mount_files(self) -> None:
+    def _mount_supply(self) -> None:
+        """The node's cache, the pod's own links into it, and what fills both."""
+        self._mount("models", supply.MODELS, volume=k8s.Volume(name="models", empty_dir=k8s.EmptyDirVolumeSource()))
+        claim = k8s.PersistentVolumeClaimVolumeSource(claim_name=names.MODEL_CACHE)
+        self._mount("cache", supply.CACHE, volume=k8s.Volume(name="cache", persistent_volume_claim=claim))
+        scripts = k8s.ConfigMapVolumeSource(name=namespace.SCRIPTS)
+        volume = k8s.Volume(name="scripts", config_map=scripts)
+        self._mount("scripts", supply.SCRIPTS, read_only=True, volume=volume)
+
+    def _mount_memory(self) -> None:
         shared_memory = k8s.EmptyDirVolumeSource(
             medium="Memory",
             size_limit=quantity(f"{self._model.resources.shared_memory_gib}Gi"),
         )
         self._mount("shm", "/dev/shm", volume=k8s.Volume(name="shm", empty_dir=shared_memory))
-        self._mount("models", _MODELS, volume=k8s.Volume(name="models", empty_dir=k8s.EmptyDirVolumeSource()))
-        scripts = k8s.ConfigMapVolumeSource(name=namespace.SCRIPTS)
-        self._mount("scripts", _SCRIPTS, read_only=True, volume=k8s.Volume(name="scripts", config_map=scripts))
 
     def _mount_secrets(self) -> None:
         """The mirrored Kubernetes Secret exists only while some pod mounts the original."""
         for secret in self._secrets().values():
             source = k8s.CsiVolumeSource(
-                driver="secrets-store.csi.k8s.io",
+                driver=namespace.SECRETS_DRIVER,
                 read_only=True,
                 volume_attributes={"secretProviderClass": secret},
             )
@@ -274,57 +242,46 @@ class ServerPod:
 
     def _secrets(self) -> dict[str, str]:
         """Environment variables that come from a Secret, and which."""
-        available = namespace.secrets(self._platform)
-        wanted = {"VLLM_API_KEY": names.API_KEY_SECRET}
-        if self._model.repository:
-            wanted["HF_TOKEN"] = names.HUB_TOKEN_SECRET
-        return {variable: secret for variable, secret in wanted.items() if secret in available}
+        is_there = names.API_KEY_SECRET in namespace.secrets(self._platform)
+        return {"VLLM_API_KEY": names.API_KEY_SECRET} if is_there else {}
 
     # What it does
 
-    def _fetchers(self) -> list[k8s.Container]:
-        model = self._model
-        fetchers = []
-        if model.source.startswith(S3):
-            source = f"{model.source.rstrip('/')}/{model.revision}/"
-            fetchers.append(self._fetcher("weights", source, engine.WEIGHTS_PATH))
-        if model.engine.compiled_artifacts:
-            source = f"{model.engine.compiled_artifacts.rstrip('/')}/"
-            fetchers.append(self._fetcher("artifacts", source, engine.ARTIFACTS_PATH))
-        return fetchers
+    def _fetcher(self) -> k8s.Container:
+        """Runs before the server, in the server's own image, and may use all that the server has asked for.
 
-    def _fetcher(self, what: str, source: str, target: str) -> k8s.Container:
-        """Runs before the server, so it may use all that the server has asked for."""
-        variables = {"AWS_REGION": self._platform.region, "HOME": _MODELS}
+        The server's container does the same once more as it begins: after a restart in place its files may
+        have been evicted, and what it uses cannot be while it runs.
+        """
         return k8s.Container(
-            name=f"fetch-{what}",
-            image=versions.AWS_CLI_IMAGE,
+            name="fetch",
+            image=engine.image(self._model),
             image_pull_policy="IfNotPresent",
-            command=["sh", f"{_SCRIPTS}/fetch.sh", source, target],
-            env=[k8s.EnvVar(name=name, value=value) for name, value in variables.items()],
-            resources=self._resources(devices=False),
+            command=supply.bring_command(self._platform, self._model),
+            env=supply.store_variables(self._platform),
+            resources=placing.resources(self._model, devices=False),
             security_context=_security_context(read_only_root=True),
             termination_message_policy="FallbackToLogsOnError",
-            volume_mounts=[mount for mount in self._mounts if mount.name in ("models", "scripts")],
+            volume_mounts=[mount for mount in self._mounts if mount.name in ("models", "cache", "scripts")],
         )
 
     def _server(self) -> k8s.Container:
-        """`vllm serve` is process 1, so that it and not a shell gets SIGTERM.
+        """`vllm serve` is process 1, so that it and not a shell gets SIGTERM: what brings the files becomes it.
 
         The root file system stays writable: compilers and caches of vLLM, PyTorch and Neuron write below
         /root, /tmp and /var/tmp, in places that change with the version.
         """
         model = self._model
-        drain = ["python3", f"{_SCRIPTS}/drain.py", "--timeout", str(model.drain_seconds)]
+        drain = ["python3", f"{supply.SCRIPTS}/drain.py", "--timeout", str(model.drain_seconds)]
         return k8s.Container(
             name="vllm",
             image=engine.image(model),
             image_pull_policy="IfNotPresent",
-            command=["vllm", "serve"],
+            command=[*supply.bring_command(self._platform, model), "--", "vllm", "serve"],
             args=engine.serve_arguments(model),
             env=self._environment(),
             ports=[k8s.ContainerPort(name=names.SERVER_PORT_NAME, container_port=names.SERVER_PORT)],
-            resources=self._resources(devices=True),
+            resources=placing.resources(model, devices=True),
             startup_probe=self._health(
                 STARTUP_PERIOD_SECONDS, ceil(model.probes.startup_seconds / STARTUP_PERIOD_SECONDS)
             ),
@@ -337,26 +294,17 @@ class ServerPod:
         )
 
     def _environment(self) -> list[k8s.EnvVar]:
+        """Nothing is downloaded behind the platform's back: the files of the model are all there."""
         model = self._model
-        plain = {"HF_HOME": HUB_CACHE_PATH}
-        if model.engine.compiled_artifacts:
-            plain[ARTIFACTS_VARIABLE] = engine.ARTIFACTS_PATH
+        plain = {"HF_HOME": HUB_CACHE_PATH, "HF_HUB_OFFLINE": "1"}
+        if model.is_neuron:
+            plain[ARTIFACTS_VARIABLE] = engine.ARTIFACTS_PATH if model.is_precompiled else COMPILED_HERE
         plain |= model.engine.env
         variables = [k8s.EnvVar(name=name, value=value) for name, value in plain.items()]
         for name, secret in self._secrets().items():
             key = k8s.SecretKeySelector(name=secret, key=names.SECRET_KEY)
             variables.append(k8s.EnvVar(name=name, value_from=k8s.EnvVarSource(secret_key_ref=key)))
-        return variables
-
-    def _resources(self, *, devices: bool) -> k8s.ResourceRequirements:
-        """CPU has no limit: throttling the loop that feeds the accelerator would idle what costs most."""
-        model = self._model
-        limits = {"memory": quantity(f"{placement.memory_gib(model)}Gi")}
-        if devices:
-            count = placement.devices_per_replica(model, placement.instances(model)[0])
-            limits[names.device_resource(model.vendor)] = quantity(str(count))
-        cpu = quantity(str(placement.cpu(model)))
-        return k8s.ResourceRequirements(requests={"cpu": cpu, **limits}, limits=limits)
+        return [*variables, *supply.store_variables(self._platform)]
 
     def _health(self, period_seconds: int, failures: int) -> k8s.Probe:
         get = k8s.HttpGetAction(path=HEALTH_PATH, port=port_name(names.SERVER_PORT_NAME))
@@ -373,20 +321,4 @@ def _security_context(*, read_only_root: bool) -> k8s.SecurityContext:
         allow_privilege_escalation=False,
         capabilities=k8s.Capabilities(drop=["ALL"]),
         read_only_root_filesystem=read_only_root,
-    )
-
-
-def _port(port: int, protocol: str = "TCP") -> k8s.NetworkPolicyPort:
-    return k8s.NetworkPolicyPort(port=number(port), protocol=protocol)
-
-
-def _block(cidr: str) -> k8s.NetworkPolicyPeer:
-    return k8s.NetworkPolicyPeer(ip_block=k8s.IpBlock(cidr=cidr))
-
-
-def _namespace(name: str, **pod_labels: str) -> k8s.NetworkPolicyPeer:
-    pods = {label.replace("_", "-"): value for label, value in pod_labels.items()}
-    return k8s.NetworkPolicyPeer(
-        namespace_selector=k8s.LabelSelector(match_labels={labels.NAMESPACE_NAME: name}),
-        pod_selector=k8s.LabelSelector(match_labels=pods) if pods else None,
     )

@@ -16,6 +16,7 @@ from stacks.addons import AddOnsStack
 from stacks.automation import AutomationStack
 from stacks.cluster import ClusterStack
 from stacks.karpenter import KarpenterStack
+from stacks.model_store import ModelStoreStack
 from stacks.network import NetworkStack
 from stacks.operations import OperationsStack
 from stacks.serving import ServingStack
@@ -54,6 +55,7 @@ def build(platform: Platform, *, outdir: Path | None = None) -> Application:
         vpc=network.vpc,
         alerts=operations.topic if operations else None,
     )
+    store = ModelStoreStack(app, platform=platform)
     serving = ServingStack(app, platform=platform, cluster=cluster.cluster, manifests=manifests)
     automation = AutomationStack(
         app,
@@ -64,9 +66,10 @@ def build(platform: Platform, *, outdir: Path | None = None) -> Application:
     )
     addons.add_stack_dependency(karpenter, "Karpenter makes room for what does not fit the system nodes")
     serving.add_stack_dependency(addons, "Definitions come before objects")
+    serving.add_stack_dependency(store, "Jobs find the store that they fill")
     automation.add_stack_dependency(serving, "Functions come into the cluster with a role that stands there")
     Validations.of(app).add_plugins(AwsSolutionsChecks(app))
-    stacks = (network, cluster, karpenter, *([operations] if operations else []), addons, serving, automation)
+    stacks = (network, cluster, karpenter, *([operations] if operations else []), addons, store, serving, automation)
     return Application(app, stacks, manifests)
 
 

@@ -133,8 +133,13 @@ class KarpenterStack(PlatformStack):
 
 def controller_values(platform: Platform) -> dict[str, Any]:
     """Values of Karpenter's chart."""
+    uses_buffers = any(model.warm_capacity.kind == "buffer" for model in platform.models)
     return {
-        "settings": {"clusterName": platform.name, "interruptionQueue": names.interruption_queue(platform)},
+        "settings": {
+            "clusterName": platform.name,
+            "interruptionQueue": names.interruption_queue(platform),
+            **({"featureGates": {"capacityBuffer": True}} if uses_buffers else {}),
+        },
         "serviceAccount": {"name": names.KARPENTER_SERVICE_ACCOUNT},
         "replicas": 2,
         "tolerations": [SYSTEM_TOLERATION],

@@ -6,6 +6,7 @@ a new image does not touch its autoscaling.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from aws_cdk import ArnFormat, Aws, NestedStack, RemovalPolicy
@@ -16,11 +17,14 @@ from constructs import Construct, IConstruct
 from genai_finops.spec import Model, Platform, names
 from genai_finops.spec.model import S3
 from k8s_charts import Manifest, model_of, split_runtime_owned
+from stacks import model_store
 from stacks.base import PlatformStack, acknowledge
 from stacks.pod_identity import associate, pod_identity_role
 from stacks.policy import MANAGED_POLICY_CHARACTERS, Statement, grant, size
 
-_PRUNED: Final = frozenset({"ConfigMap", "DaemonSet", "Deployment", "Namespace", "Service"})
+_READ_SECRET: Final = ("secretsmanager:GetSecretValue", "secretsmanager:DescribeSecret")
+
+_PRUNED: Final = frozenset({"ConfigMap", "DaemonSet", "Deployment", "Job", "Namespace", "Service"})
 """Kinds that `kubectl apply --prune` deletes when they are gone from a manifest: none that is a custom resource."""
 
 
@@ -34,13 +38,14 @@ class ServingStack(PlatformStack):
         manifests: Mapping[str, Sequence[Manifest]],
     ) -> None:
         super().__init__(scope, "serving", platform=platform, description="Node pools and served models")
-        previous: IConstruct = self._identity(platform, cluster)
+        previous: IConstruct = self._identities(platform, cluster)
         for chart, objects in manifests.items():
             shared = [manifest for manifest in objects if model_of(manifest) is None]
             for id, group in _deletable(chart, shared):
                 applied = eks.KubernetesManifest(self, id, cluster=cluster, manifest=group)
                 applied.node.add_dependency(previous)
                 previous = applied
+        previous = self._store(platform, cluster, after=previous)
         for model in platform.models:
             of_model = {
                 chart: [manifest for manifest in objects if model_of(manifest) == model.name]
@@ -49,51 +54,86 @@ class ServingStack(PlatformStack):
             nested = ModelStack(self, model, cluster=cluster, manifests=of_model)
             nested.node.add_dependency(previous)
 
-    def _identity(self, platform: Platform, cluster: eks.ICluster) -> Construct:
-        """What a model's pods may read: the weights named in the file, and the two secrets."""
-        role = pod_identity_role(self, "ServingRole")
-        policies = [
-            grant(self, f"WeightsPolicy{index}", role, weights) for index, weights in enumerate(_weights(platform))
-        ]
-        if secrets := self._secrets(platform):
-            policies.append(grant(self, "SecretsPolicy", role, secrets))
-        return associate(
-            self,
-            "ServingIdentity",
-            cluster_name=cluster.cluster_name,
-            namespace=names.MODEL_NAMESPACE,
-            service_account=names.SERVING_SERVICE_ACCOUNT,
-            role=role,
-            policies=policies,
-        )
+    def _store(self, platform: Platform, cluster: eks.ICluster, *, after: IConstruct) -> IConstruct:
+        """Tells pods the bucket's name, which has the account in it: manifests are made without knowing it."""
+        manifest = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": names.MODEL_STORE, "namespace": names.MODEL_NAMESPACE},
+            "data": {names.BUCKET_KEY: model_store.bucket_name(platform)},
+        }
+        applied = eks.KubernetesManifest(self, names.MODEL_STORE, cluster=cluster, manifest=[manifest])
+        applied.node.add_dependency(after)
+        return applied
 
-    def _secrets(self, platform: Platform) -> list[Statement]:
-        read = ["secretsmanager:GetSecretValue", "secretsmanager:DescribeSecret"]
-        statements = []
-        if platform.gateway.enabled and platform.gateway.api_key:
-            key = secretsmanager.Secret(
+    def _identities(self, platform: Platform, cluster: eks.ICluster) -> Construct:
+        """Who may do what: servers read the store, one job writes its weights, another its compiled graphs."""
+        reading = [
+            Statements("StorePolicy", model_store.may_read(platform)),
+            Statements("SecretsPolicy", self._api_key(platform)),
+        ]
+        staging = [
+            Statements("StagingPolicy", [*model_store.may_stage(platform), *self._hub_token(platform)]),
+            *(Statements(f"SourcesPolicy{index}", found) for index, found in enumerate(_sources(platform))),
+        ]
+        compiling = [Statements("CompilePolicy", model_store.may_compile(platform))]
+        accounts = {
+            "Serving": (names.SERVING_SERVICE_ACCOUNT, reading),
+            "Staging": (names.STAGING_SERVICE_ACCOUNT, staging),
+            "Compile": (names.COMPILE_SERVICE_ACCOUNT, compiling),
+        }
+        previous: Construct | None = None
+        for who, (service_account, granted) in accounts.items():
+            role = pod_identity_role(self, f"{who}Role")
+            association = associate(
                 self,
-                "ApiKey",
-                secret_name=names.api_key_secret(platform),
-                description=f"Key that clients of {platform.name} send",
-                generate_secret_string=secretsmanager.SecretStringGenerator(
-                    exclude_punctuation=True, password_length=48
-                ),
-                removal_policy=RemovalPolicy.DESTROY,
+                f"{who}Identity",
+                cluster_name=cluster.cluster_name,
+                namespace=names.MODEL_NAMESPACE,
+                service_account=service_account,
+                role=role,
+                policies=[grant(self, one.id, role, one.statements) for one in granted if one.statements],
             )
-            acknowledge(
-                key, {"AwsSolutions-SMG4": "Clients hold the key; replacing it is a decision, not a timer's business."}
-            )
-            statements.append(Statement("ReadApiKey", read, [key.secret_arn]))
-        if platform.hub_token_secret:
-            arn = self.format_arn(
-                service="secretsmanager",
-                resource="secret",
-                resource_name=f"{platform.hub_token_secret}-??????",
-                arn_format=ArnFormat.COLON_RESOURCE_NAME,
-            )
-            statements.append(Statement("ReadHubToken", read, [arn]))
-        return statements
+            if previous is not None:
+                association.node.add_dependency(previous)
+            previous = association
+        assert previous
+        return previous
+
+    def _api_key(self, platform: Platform) -> list[Statement]:
+        if not (platform.gateway.enabled and platform.gateway.api_key):
+            return []
+        key = secretsmanager.Secret(
+            self,
+            "ApiKey",
+            secret_name=names.api_key_secret(platform),
+            description=f"Key that clients of {platform.name} send",
+            generate_secret_string=secretsmanager.SecretStringGenerator(exclude_punctuation=True, password_length=48),
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        acknowledge(
+            key, {"AwsSolutions-SMG4": "Clients hold the key; replacing it is a decision, not a timer's business."}
+        )
+        return [Statement("ReadApiKey", _READ_SECRET, [key.secret_arn])]
+
+    def _hub_token(self, platform: Platform) -> list[Statement]:
+        if not platform.hub_token_secret:
+            return []
+        arn = self.format_arn(
+            service="secretsmanager",
+            resource="secret",
+            resource_name=f"{platform.hub_token_secret}-??????",
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+        return [Statement("ReadHubToken", _READ_SECRET, [arn])]
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """A policy to be: its id, and what it allows."""
+
+    id: str
+    statements: Sequence[Statement]
 
 
 class ModelStack(NestedStack):
@@ -107,17 +147,32 @@ class ModelStack(NestedStack):
         for chart, objects in manifests.items():
             if not objects:
                 continue
-            parts = [split_runtime_owned(manifest) for manifest in objects]
-            applied: IConstruct = eks.KubernetesManifest(
-                self, chart, cluster=cluster, manifest=[manifest for manifest, _ in parts]
-            )
-            if previous is not None:
-                applied.node.add_dependency(previous)
-            previous = applied
-            for manifest, initial in parts:
-                if initial is not None:
-                    patch = _initial_values(self, manifest, initial, cluster)
-                    patch.node.add_dependency(applied)
+            for id, group in _by_job(chart, objects):
+                parts = [split_runtime_owned(manifest) for manifest in group]
+                applied: IConstruct = eks.KubernetesManifest(
+                    self, id, cluster=cluster, manifest=[manifest for manifest, _ in parts]
+                )
+                if previous is not None:
+                    applied.node.add_dependency(previous)
+                previous = applied
+                for manifest, initial in parts:
+                    if initial is not None:
+                        patch = _initial_values(self, manifest, initial, cluster)
+                        patch.node.add_dependency(applied)
+
+
+def _by_job(chart: str, manifests: Sequence[Manifest]) -> Iterator[tuple[str, list[Manifest]]]:
+    """A chart's objects of a model, every job a resource of its own.
+
+    A finished job is gone after a day. Applied again because another one has changed, it would run once more, and
+    launch a node to find that there is nothing to do.
+    """
+    for manifest in manifests:
+        if manifest["kind"] == "Job":
+            yield f"{chart}-{manifest['metadata']['labels'][names.SUPPLY_LABEL]}", [manifest]
+    others = [manifest for manifest in manifests if manifest["kind"] != "Job"]
+    if others:
+        yield chart, others
 
 
 def _deletable(chart: str, manifests: Sequence[Manifest]) -> Iterator[tuple[str, list[Manifest]]]:
@@ -151,16 +206,9 @@ def _initial_values(
     )
 
 
-def _weights(platform: Platform) -> list[list[Statement]]:
-    """Read access to the buckets and prefixes that the file names, one policy of statements for each few of them."""
-    addresses = sorted(
-        {
-            address.removeprefix(S3).rstrip("/")
-            for model in platform.models
-            for address in (model.source, model.engine.compiled_artifacts or "")
-            if address.startswith(S3)
-        }
-    )
+def _sources(platform: Platform) -> list[list[Statement]]:
+    """Read access to the buckets and prefixes that weights are staged from, in policies of statements."""
+    addresses = sorted({model.source.removeprefix(S3) for model in platform.models if model.source.startswith(S3)})
     return [_read(batch) for batch in _batches(addresses)]
 
 
@@ -183,7 +231,7 @@ def _read(addresses: Sequence[str]) -> list[Statement]:
     return [
         *(
             Statement(
-                f"ListWeights{index}",
+                f"ListSource{index}",
                 ["s3:ListBucket"],
                 [f"arn:{Aws.PARTITION}:s3:::{bucket}"],
                 {"StringLike": {"s3:prefix": found}},
@@ -191,7 +239,7 @@ def _read(addresses: Sequence[str]) -> list[Statement]:
             for index, (bucket, found) in enumerate(prefixes.items())
         ),
         Statement(
-            "ReadWeights",
+            "ReadSources",
             ["s3:GetObject"],
             [f"arn:{Aws.PARTITION}:s3:::{address}/*" for address in addresses],
             wildcard="The files of a model under the prefix that the platform file names.",

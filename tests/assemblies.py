@@ -96,7 +96,7 @@ class Assembly:
     def applied(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Stack, logical id and manifest of every object that is applied."""
         for stack, logical_id, resource in self.all("Custom::AWSCDK-EKS-KubernetesResource"):
-            for manifest in json.loads(resource["Properties"]["Manifest"]):
+            for manifest in json.loads(text(resource["Properties"]["Manifest"])):
                 yield stack, logical_id, without_prune_label(manifest)
 
     def releases(self) -> dict[str, dict[str, Any]]:

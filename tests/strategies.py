@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cache
 from itertools import product
+from math import ceil
 from typing import Any
 
 import yaml
@@ -27,6 +28,7 @@ from genai_finops.catalog import (
     regions,
     zones,
 )
+from genai_finops.catalog.instances import GIB
 from genai_finops.operations.windows import DAYS
 from genai_finops.spec import Platform, parse_platform, placement
 from genai_finops.spec.checks import hardware
@@ -34,6 +36,9 @@ from genai_finops.spec.checks.account import REGIONS_WITHOUT_BUDGETS
 from genai_finops.spec.model import TIME_TO_FIRST_TOKEN_BUCKETS, Model
 
 Document = dict[str, Any]
+
+MOST_STORED_GIB = 2000
+"""No model of the catalog takes more in a node's cache."""
 
 LARGEST_NODE_DEVICES = max(instances[-1].devices for instances in families().values())
 
@@ -55,16 +60,20 @@ class Layout:
     """Cores that a replica may ask for on every one of the sizes."""
     memory_gib: tuple[int, int]
     """The same, from the least it needs."""
+    compile_sizes: tuple[str, ...]
+    """Where its graphs can be compiled."""
+    stored_gib: int
+    """What its weights and graphs take."""
 
 
 @cache
 def _layouts(family: str) -> tuple[Layout, ...]:
     neuron = families()[family][0].accelerator.vendor == "neuron"
     quantizations = (None, "int8" if neuron else "fp8")
-    artifacts = (None, "s3://example/artifacts") if neuron else (None,)
+    compile_on_start = (None, True) if neuron else (None,)
     found = []
-    for shape, split, *engine in product(model_shapes(), _SPLITS, _LENGTHS, quantizations, artifacts):
-        settings = dict(zip(("max_model_len", "quantization", "compiled_artifacts"), engine, strict=True))
+    for shape, split, *engine in product(model_shapes(), _SPLITS, _LENGTHS, quantizations, compile_on_start):
+        settings = dict(zip(("max_model_len", "quantization", "allow_compile_on_start"), engine, strict=True))
         layout = _layout(family, neuron, shape, split, settings)
         if layout is None and neuron:
             layout = _layout(family, neuron, shape, split, settings | {"max_num_seqs": 1})
@@ -90,6 +99,10 @@ def _layout(family: str, neuron: bool, shape: ModelShape, split: int | None, eng
         neuron=neuron,
         cpu=min(share.cpu_millis for share in shares) // 1000,
         memory_gib=(least, min(share.memory_mib for share in shares) // 1024),
+        compile_sizes=tuple(
+            instance.size for instance in families()[family] if neuron and placement.compiles_on(model, instance)
+        ),
+        stored_gib=ceil(placement.stored_bytes(model) / GIB),
     )
 
 
@@ -142,6 +155,7 @@ def documents(draw: st.DrawFn, most_models: int = 3) -> Document:
         "network": _network(len(chosen_zones)),
         "cluster": _cluster(),
         "node_pools": _node_pools(used),
+        "model_store": _subset(noncurrent_days=st.integers(1, 365), unfinished_upload_days=st.integers(1, 30)),
         "gateway": _gateway(region),
         "hub_token_secret": st.just("genai/hugging-face-token"),
         "monitoring": _subset(
@@ -199,12 +213,24 @@ def _node_pools(used: list[str]) -> st.SearchStrategy[Document]:
         st.integers(125, 2000),
         st.integers(0, 1000),
     )
-    pool = _subset(
-        max_devices=st.integers(LARGEST_NODE_DEVICES, 500),
-        consolidate_after_minutes=st.integers(1, 60),
-        expire_after_hours=st.integers(1, 720),
-        volume=volume,
+    snapshot = st.fixed_dictionaries(
+        {"snapshot": st.just("snap-0123456789abcdef0")},
+        optional={"initialization_mib_s": st.integers(100, 300), "pull_ahead": st.booleans()},
     )
+    cached = st.builds(
+        lambda cache, spare: {"cache_gib": cache, "volume": {"size_gib": cache + 20 + spare}},
+        st.integers(MOST_STORED_GIB, 3000),
+        st.integers(0, 100),
+    )
+    settings = {
+        "max_devices": st.integers(LARGEST_NODE_DEVICES, 500),
+        "consolidate_after_minutes": st.integers(1, 60),
+        "expire_after_hours": st.integers(1, 720),
+        "parallel_image_pulls": st.integers(1, 10),
+    }
+    plain = settings | {"volume": volume, "image_preload": snapshot | _subset(pull_ahead=st.booleans())}
+    fast = settings | {"fast_image_pull": st.just(True), "image_preload": _subset(pull_ahead=st.booleans())}
+    pool = _subset(**plain) | _subset(**fast) | st.builds(dict.__or__, _subset(**settings), cached)
     return st.fixed_dictionaries({}, optional=dict.fromkeys(used, pool))
 
 
@@ -281,7 +307,6 @@ def _models(draw: st.DrawFn, index: int) -> Document:
         "scaling": _scaling(),
         "spot": st.sampled_from(["prefer", "only", "never"]),
         "critical": st.booleans(),
-        "schedule": _schedule(),
         "probes": _subset(
             startup_seconds=st.integers(60, 7200),
             readiness_period_seconds=st.integers(1, 60),
@@ -294,7 +319,27 @@ def _models(draw: st.DrawFn, index: int) -> Document:
             percent=st.sampled_from([50, 95, 99.9]),
         ),
     }
-    return model | draw(st.fixed_dictionaries({}, optional=settings))
+    model |= draw(st.fixed_dictionaries({}, optional=settings))
+    model |= draw(_awake_and_warm())
+    if layout.neuron:
+        model |= draw(_subset(compile=_compile(layout, model.get("spot"))))
+    return model
+
+
+def _awake_and_warm() -> st.SearchStrategy[Document]:
+    """A buffer does not sleep, so a model that does has none."""
+    placeholders = _subset(replicas=st.integers(0, 5), kind=st.just("placeholder"))
+    buffer = st.fixed_dictionaries({"replicas": st.integers(1, 5), "kind": st.just("buffer")})
+    return _subset(schedule=_schedule(), warm_capacity=placeholders) | _subset(warm_capacity=buffer)
+
+
+def _compile(layout: Layout, spot: str | None) -> st.SearchStrategy[Document]:
+    return _subset(
+        size=st.sampled_from(layout.compile_sizes),
+        spot=st.just(True) if spot == "only" else st.booleans(),
+        timeout_minutes=st.integers(10, 1440),
+        retries=st.integers(0, 10),
+    )
 
 
 def _weights(shape: ModelShape) -> st.SearchStrategy[Document]:
@@ -459,6 +504,25 @@ def _guardrail_of_no_threshold(document: Document) -> str:
     return "budget.guardrails[0].percent"
 
 
+def _fast_pull_of_a_snapshot(document: Document) -> str:
+    family = document["models"][0]["accelerator"]["family"]
+    pool = {"fast_image_pull": True, "image_preload": {"snapshot": "snap-0123456789abcdef0"}}
+    document.setdefault("node_pools", {})[family] = pool
+    return f"node_pools.{family}.fast_image_pull"
+
+
+def _cache_without_a_volume(document: Document) -> str:
+    family = document["models"][0]["accelerator"]["family"]
+    document.setdefault("node_pools", {})[family] = {"cache_gib": 1000, "volume": {"size_gib": 1000}}
+    return f"node_pools.{family}.cache_gib"
+
+
+def _buffer_of_nothing(document: Document) -> str:
+    document["models"][0].pop("schedule", None)
+    document["models"][0]["warm_capacity"] = {"kind": "buffer"}
+    return "models[0].warm_capacity.kind"
+
+
 def _no_certificate(document: Document) -> str:
     document["gateway"] = {"scheme": "internet-facing", "allowed_cidrs": ["0.0.0.0/0"]}
     return "gateway.certificate_arn"
@@ -496,6 +560,11 @@ MISTAKES: dict[str, Mistake] = {
     "a text for a number": _at("model.engine.max_num_seqs", "many"),
     "a pool of no model": _at("node_pools.x9", {}),
     "a volume with too few IOPS": _slow_volume,
+    "a snapshot that is not looked into": _fast_pull_of_a_snapshot,
+    "a cache as large as its volume": _cache_without_a_volume,
+    "a store that forgets at once": _at("model_store.noncurrent_days", 0),
+    "a buffer that holds nothing": _buffer_of_nothing,
+    "a compile job without an end": _at("model.compile.timeout_minutes", 0),
     "a weightless source": _at("model.source", "gs://bucket/x"),
     "an empty revision": _at("model.revision", ""),
     "an unknown family": _at("model.accelerator.family", "x9"),

@@ -21,8 +21,9 @@ from genai_finops.catalog import (
     instance_type,
     price,
 )
+from genai_finops.catalog.instances import GIB
 from genai_finops.operations.windows import MINUTES_A_WEEK, awake_minutes_a_week
-from genai_finops.spec import Model, Platform, placement, problems
+from genai_finops.spec import Model, Platform, artifacts, placement, problems
 from genai_finops.spec.advice import HOURS_A_MONTH
 from genai_finops.spec.model import Spot
 from genai_finops.spec.platform import SYSTEM_NODE_VOLUME_GIB, Volume
@@ -116,6 +117,7 @@ def fixed_monthly_cost(platform: Platform, today: date) -> FixedCost:
         *_network(platform),
         *_gateway(platform),
         *_monitoring(platform),
+        _store(platform),
         *_keys_and_secrets(platform),
         *_logs(platform),
         *_automation(platform),
@@ -181,6 +183,16 @@ def _gateway(platform: Platform) -> Iterator[CostLine]:
 def _monitoring(platform: Platform) -> Iterator[CostLine]:
     gib = platform.monitoring.storage_gib
     yield CostLine(f"Prometheus disk, {gib} GiB", Decimal(gib), price("gp3_gb_month"), ("monitoring.storage_gib",))
+
+
+def _store(platform: Platform) -> CostLine:
+    """Weights once for each source and revision, graphs once for each key, as they are now: what was replaced is kept
+    for some days more."""
+    weights = {artifacts.weights_prefix(model): model for model in platform.models}
+    graphs = {artifacts.key(model): model for model in platform.models if model.is_precompiled}
+    stored = sum(placement.stored_bytes(model) - placement.artifact_bytes(model) for model in weights.values())
+    stored += sum(map(placement.artifact_bytes, graphs.values()))
+    return CostLine("Model store", Decimal(stored) / GIB, price("s3_gb_month"), ("models",))
 
 
 def _keys_and_secrets(platform: Platform) -> Iterator[CostLine]:
@@ -273,6 +285,7 @@ class ServingCost:
 
     Attributes:
         instances: that it may run on.
+        warm_replicas: that there is room for beside those that run.
         awake_hours: a month, by its schedule.
         spot: None where the model never uses Spot or the catalog has no price; `spot_use` tells which.
         on_demand: likewise, for a model that only uses Spot.
@@ -282,6 +295,7 @@ class ServingCost:
     instances: tuple[str, ...]
     min_replicas: int
     max_replicas: int
+    warm_replicas: int
     spot_use: Spot
     awake_hours: Decimal
     spot: Rate | None
@@ -297,17 +311,25 @@ class ServingCost:
         return self.spot if on_spot else self.on_demand
 
     def at_min_usd(self, purchase: Purchase) -> Decimal | None:
-        """A month at min_replicas whenever awake."""
-        return _monthly(self.rate(purchase), self.min_replicas, self.awake_hours)
+        """A month at min_replicas whenever awake, with the room that is kept warm beside them."""
+        return _monthly(self.rate(purchase), self.min_replicas + self.warm_replicas, self.awake_hours)
+
+    def warm_usd(self, purchase: Purchase) -> Decimal | None:
+        """What of that the warm room is."""
+        rate = self.rate(purchase)
+        without = _monthly(rate, self.min_replicas, self.awake_hours)
+        with_room = self.at_min_usd(purchase)
+        return None if without is None or with_room is None else with_room - without
 
     def asleep_saves_usd(self, purchase: Purchase) -> Decimal | None:
-        """What min_replicas would cost in the hours that the model sleeps."""
-        return _monthly(self.rate(purchase), self.min_replicas, self.asleep_hours)
+        """What min_replicas and the room would cost in the hours that the model sleeps."""
+        return _monthly(self.rate(purchase), self.min_replicas + self.warm_replicas, self.asleep_hours)
 
     @property
     def ceiling_usd(self) -> Decimal | None:
-        """A month at max_replicas whenever awake, with no Spot to be had where the model may go without."""
-        return _monthly(self.rate("on-demand"), self.max_replicas, self.awake_hours)
+        """A month at max_replicas whenever awake, and room beside them, with no Spot to be had where the model may go
+        without."""
+        return _monthly(self.rate("on-demand"), self.max_replicas + self.warm_replicas, self.awake_hours)
 
 
 def _monthly(rate: Rate | None, replicas: int, hours: Decimal) -> Decimal | None:
@@ -320,36 +342,39 @@ def serving_cost(platform: Platform) -> tuple[ServingCost, ...]:
 
 
 def _serving(platform: Platform, model: Model) -> ServingCost:
-    volume_usd_month = _volume_usd_month(platform.node_pool(model.accelerator.family).volume)
+    volume_usd = volume_usd_month(platform.node_pool(model.accelerator.family).volume)
     return ServingCost(
         model=model.name,
         instances=tuple(instance.name for instance in placement.instances(model)),
         min_replicas=model.scaling.min_replicas,
         max_replicas=model.scaling.max_replicas,
+        warm_replicas=model.warm_capacity.replicas,
         spot_use=model.spot,
-        awake_hours=_awake_hours(model),
-        spot=None if model.spot == "never" else _cheapest(model, "spot", volume_usd_month),
-        on_demand=None if model.spot == "only" else _cheapest(model, "on-demand", volume_usd_month),
+        awake_hours=awake_hours(model),
+        spot=None if model.spot == "never" else _cheapest(model, "spot", volume_usd),
+        on_demand=None if model.spot == "only" else _cheapest(model, "on-demand", volume_usd),
     )
 
 
-def _awake_hours(model: Model) -> Decimal:
+def awake_hours(model: Model) -> Decimal:
+    """Of a month, by the weekly windows, without the lead."""
     if model.schedule is None:
         return Decimal(HOURS_A_MONTH)
     minutes = awake_minutes_a_week(window.window() for window in model.schedule.awake)
     return Decimal(minutes * HOURS_A_MONTH) / MINUTES_A_WEEK
 
 
-def _cheapest(model: Model, purchase: Purchase, volume_usd_month: Decimal) -> Rate | None:
+def _cheapest(model: Model, purchase: Purchase, volume_usd: Decimal) -> Rate | None:
     rates = []
     for instance in placement.instances(model):
         hourly, replicas = instance_price(instance, purchase), placement.replicas_per_node(model, instance)
         if hourly is not None and replicas > 0:
-            rates.append(Rate(instance.name, replicas, hourly, volume_usd_month))
+            rates.append(Rate(instance.name, replicas, hourly, volume_usd))
     return min(rates, key=lambda rate: rate.node_usd_hour, default=None)
 
 
-def _volume_usd_month(volume: Volume) -> Decimal:
+def volume_usd_month(volume: Volume) -> Decimal:
+    """A month of a node's root volume."""
     return (
         volume.size_gib * price("gp3_gb_month").usd
         + max(0, volume.iops - GP3_INCLUDED_IOPS) * price("gp3_iops_month").usd

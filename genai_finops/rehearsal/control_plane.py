@@ -17,6 +17,7 @@ import yaml
 from genai_finops.rehearsal.binaries import built
 from genai_finops.rehearsal.certificates import Authority, Pair
 from genai_finops.rehearsal.processes import Program, Programs, free_ports, listens
+from genai_finops.spec import names
 
 PROGRAMS: Final = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 
@@ -217,12 +218,11 @@ class ControlPlane:
             "kube-scheduler",
             [
                 self._binaries["kube-scheduler"],
-                f"--kubeconfig={self._kubeconfig_of(_SCHEDULER)}",
+                f"--config={self._scheduler_file()}",
                 f"--authentication-kubeconfig={self._kubeconfig_of(_SCHEDULER)}",
                 f"--authorization-kubeconfig={self._kubeconfig_of(_SCHEDULER)}",
                 "--bind-address=127.0.0.1",
                 f"--secure-port={self._scheduler_port}",
-                "--leader-elect=false",
             ],
         )
         for program, port in ((manager, self._manager_port), (scheduler, self._scheduler_port)):
@@ -248,6 +248,19 @@ class ControlPlane:
             groups = f',"{",".join(user.groups)}"' if user.groups else ""
             lines.append(f"{self._tokens[user.name]},{user.name},{user.name}{groups}\n")
         file.write_text("".join(lines), encoding="utf-8")
+        return file
+
+    def _scheduler_file(self) -> Path:
+        """The default scheduler, and one by the name of Neuron's, whose extension only orders devices on a node."""
+        file = self._folder / "scheduler.yaml"
+        content = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "clientConnection": {"kubeconfig": str(self._kubeconfig_of(_SCHEDULER))},
+            "leaderElection": {"leaderElect": False},
+            "profiles": [{"schedulerName": name} for name in ("default-scheduler", names.NEURON_SCHEDULER)],
+        }
+        file.write_text(yaml.safe_dump(content), encoding="utf-8")
         return file
 
     def _webhook(self) -> list[str]:

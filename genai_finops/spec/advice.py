@@ -18,8 +18,8 @@ SUPPORT_NOTICE: Final = timedelta(days=90)
 SLOW_VOLUME_MIB_S: Final = 250
 ADVISED_MIB_S: Final = 1000
 ADVISED_IOPS: Final = 4000
-IMAGE_GIB: Final = 20
-"""The server's image, unpacked, and the system (the Neuron image has 11 to 18 GB)."""
+COMPILE_MINUTES: Final = 15
+"""For a model of 15 GB (Neuron SDK documentation, vLLM user guide)."""
 
 
 def warnings(platform: Platform, today: date) -> Iterator[Warning]:
@@ -76,7 +76,7 @@ def _model(model: Model, path: str) -> Iterator[Warning]:
         )
     yield from _cheaper_size(model, path)
     yield from _memory_bound(model, path)
-    yield from _long_compile(model, path)
+    yield from _compile_on_start(model, path)
 
 
 def _on_demand_only(model: Model, path: str) -> Iterator[Warning]:
@@ -99,20 +99,24 @@ def _cheaper_size(model: Model, path: str) -> Iterator[Warning]:
     cheapest = min(chosen, key=_hourly)
     if cheapest.on_demand_usd_hour is None:
         return
-    precompiled = _with_artifacts(model)
+    stored = _from_the_store(model)
     for other in families()[model.accelerator.family]:
         if other in chosen or other.devices != cheapest.devices or other.on_demand_usd_hour is None:
             continue
         cheaper = other.on_demand_usd_hour < cheapest.on_demand_usd_hour
-        if cheaper and placement.serves_on(precompiled, other) and placement.has_room(model, other):
+        if cheaper and placement.serves_on(stored, other) and placement.has_room(model, other):
             share = other.on_demand_usd_hour / cheapest.on_demand_usd_hour
-            needs = "" if placement.serves_on(model, other) else " once it starts from engine.compiled_artifacts"
+            saved = (cheapest.on_demand_usd_hour - other.on_demand_usd_hour) * HOURS_A_MONTH
+            able = placement.serves_on(model, other)
             yield Warning(
                 f"{path}.accelerator.sizes",
                 f"{other.name} has the same accelerator as {cheapest.name} for {share:.0%} of the price "
                 f"(${other.on_demand_usd_hour:.2f} instead of ${cheapest.on_demand_usd_hour:.2f} an hour), and would "
-                f"serve {model.name}{needs}.",
-                f"Add {other.size} to the sizes." if not needs else "Compile once, store the artifacts, serve smaller.",
+                f"serve {model.name} from the model store: ${saved:.2f} less a month for each replica that is always "
+                "awake, on demand.",
+                f"Add {other.size} to the sizes; it is still compiled on a larger one."
+                if able
+                else f"Leave allow_compile_on_start out, and add {other.size} to the sizes.",
             )
             return
 
@@ -121,12 +125,9 @@ def _hourly(instance: InstanceType) -> Decimal:
     return instance.on_demand_usd_hour or Decimal("Infinity")
 
 
-def _with_artifacts(model: Model) -> Model:
-    if not model.is_neuron or model.engine.compiled_artifacts:
-        return model
-    return model.model_copy(
-        update={"engine": model.engine.model_copy(update={"compiled_artifacts": "s3://compiled/artifacts"})}
-    )
+def _from_the_store(model: Model) -> Model:
+    engine = model.engine.model_copy(update={"allow_compile_on_start": False})
+    return model.model_copy(update={"engine": engine})
 
 
 def _memory_bound(model: Model, path: str) -> Iterator[Warning]:
@@ -142,14 +143,18 @@ def _memory_bound(model: Model, path: str) -> Iterator[Warning]:
             )
 
 
-def _long_compile(model: Model, path: str) -> Iterator[Warning]:
-    if model.is_neuron and model.engine.compiled_artifacts is None:
-        yield Warning(
-            f"{path}.engine.compiled_artifacts",
-            f"{model.name} compiles its graphs at every start on a fresh node: 15 minutes or more before the first "
-            "answer, paid at the node's full price.",
-            "Compile once and name the artifacts.",
-        )
+def _compile_on_start(model: Model, path: str) -> Iterator[Warning]:
+    if not model.engine.allow_compile_on_start:
+        return
+    instance = placement.instances(model)[0]
+    hourly = instance.on_demand_usd_hour
+    cost = f", ${hourly * COMPILE_MINUTES / 60:.2f} on demand for {instance.name}" if hourly else ""
+    yield Warning(
+        f"{path}.engine.allow_compile_on_start",
+        f"Each server of {model.name} compiles its graphs before the first answer: {COMPILE_MINUTES} minutes or more"
+        f"{cost}, at every start.",
+        "Leave it out: graphs then come from the model store, and a server that finds none says at once what to run.",
+    )
 
 
 def _pool(platform: Platform, family: str) -> Iterator[Warning]:
@@ -177,20 +182,17 @@ def _pool(platform: Platform, family: str) -> Iterator[Warning]:
 
 
 def _full_volume(platform: Platform, family: str) -> Iterator[Warning]:
+    """A node holds the model that it serves once, however many replicas share it."""
     size = platform.node_pool(family).volume.size_gib
     for model in platform.models_on(family):
-        shape = model.known_shape
-        if shape is None:
-            continue
-        replicas = max(placement.replicas_per_node(model, instance) for instance in placement.instances(model))
-        checkpoint = shape.weight_bytes(placement.CHECKPOINT_BYTES_PER_PARAMETER) / GIB
-        needed = ceil(IMAGE_GIB + replicas * checkpoint)
+        stored = placement.stored_bytes(model) / GIB
+        needed = ceil(placement.IMAGE_GIB + stored)
         if needed > size:
-            each = f"{replicas} replicas on a node with {checkpoint:.0f} GiB of weights each"
+            what = "weights and compiled graphs" if model.is_neuron else "weights"
             yield Warning(
                 f"node_pools.{family}.volume.size_gib",
-                f"{each if replicas > 1 else f'{checkpoint:.0f} GiB of weights'} and the image take about "
-                f"{needed} GiB; the volume has {size}, and a full one evicts {model.name}.",
+                f"{stored:.0f} GiB of {what} and the image take about {needed} GiB; the volume has {size}, and a full "
+                f"one evicts {model.name}.",
                 f"Set it to {needed} or more.",
             )
 

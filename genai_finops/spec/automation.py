@@ -66,6 +66,8 @@ def _model(model: Model) -> ModelConfig:
         startup_seconds=model.probes.startup_seconds,
         schedule=_schedule(model),
         sleep_busy_limit_minutes=schedule.sleep_busy_limit_minutes if schedule else 0,
+        placeholders=model.warm_capacity.placeholders,
+        placeholder_deployment=names.warm_deployment(model) if model.warm_capacity.placeholders else None,
     )
 
 
@@ -93,7 +95,7 @@ def _node_pools(platform: Platform, family: str) -> list[NodePoolConfig]:
 
 
 def _prices(platform: Platform) -> dict[str, InstancePrice]:
-    types = {instance.name: instance for model in platform.models for instance in placement.instances(model)}
+    types = {instance.name: instance for model in platform.models for instance in placement.pool_instances(model)}
     return {
         name: InstancePrice(instance.on_demand_usd_hour, instance.spot_usd_hour)
         for name, instance in sorted(types.items())

@@ -8,12 +8,13 @@ from typing import Any, Final
 
 from genai_finops import versions
 from genai_finops.spec import names
-from genai_finops.spec.model import HUB, Model
+from genai_finops.spec.model import Model
 from genai_finops.spec.placement import DEFAULT_GPU_MEMORY_UTILIZATION
 
 WEIGHTS_PATH: Final = "/models/weights"
-"""Where weights from S3 stand in the container."""
+"""Where a model's files stand in the container: a link into the node's cache."""
 ARTIFACTS_PATH: Final = "/models/artifacts"
+"""The same for its compiled graphs."""
 SMALLEST_BUCKET: Final = 512
 
 
@@ -43,6 +44,8 @@ def token_generation_buckets(model: Model) -> tuple[int, ...]:
 def neuron_config(model: Model) -> dict[str, Any]:
     """The value of `override_neuron_config`: everything here shapes the compiled graphs."""
     config: dict[str, Any] = {
+        # Weights are saved as each core loads them: a small host could not split them as it starts.
+        "save_sharded_checkpoint": True,
         "enable_bucketing": True,
         "context_encoding_buckets": list(context_encoding_buckets(model)),
         "token_generation_buckets": list(token_generation_buckets(model)),
@@ -58,15 +61,21 @@ def neuron_config(model: Model) -> dict[str, Any]:
 
 def serve_arguments(model: Model) -> list[str]:
     """The arguments of `vllm serve`, the model first."""
-    engine = model.engine
-    from_hub = model.source.startswith(HUB)
-    arguments = [model.repository if from_hub else WEIGHTS_PATH]
-    if from_hub:
-        arguments += ["--revision", model.revision, "--tokenizer-revision", model.revision]
-    arguments += [
+    weights, *engine = engine_arguments(model)
+    return [
+        weights,
         "--served-model-name", model.served_as,
         "--port", str(names.SERVER_PORT),
         "--root-path", names.route_path(model),
+        *engine,
+    ]  # fmt: skip
+
+
+def engine_arguments(model: Model) -> list[str]:
+    """Those that are about the model and not about who asks it: what a compiler needs as well."""
+    engine = model.engine
+    arguments = [
+        WEIGHTS_PATH,
         "--tensor-parallel-size", str(model.tensor_parallel_size),
         "--max-model-len", str(engine.max_model_len),
         "--max-num-seqs", str(model.max_num_seqs),

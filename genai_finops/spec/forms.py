@@ -46,6 +46,7 @@ SECRET_NAME: Final = Form(
     "the name of a Secrets Manager secret: letters, digits and / _ + = . @ -",
     "genai/hugging-face-token",
 )
+SNAPSHOT: Final = Form(r"^snap-[0-9a-f]{8}([0-9a-f]{9})?$", "the id of an EBS snapshot", "snap-0123456789abcdef0")
 EMAIL: Final = Form(r"^[^@\s]+@[^@\s]+\.[^@\s]+$", "one e-mail address", "finops@example.com")
 SLACK_WORKSPACE: Final = Form(
     r"^[0-9A-Z]{1,255}$", "a Slack workspace id: upper-case letters and digits", "T0123456789"
@@ -61,6 +62,7 @@ FORMS: Final = {
         CERTIFICATE_ARN,
         HOSTNAME,
         SECRET_NAME,
+        SNAPSHOT,
         EMAIL,
         SLACK_WORKSPACE,
         SLACK_CHANNEL,

@@ -84,13 +84,43 @@ class Engine(Section):
     """Share of GPU memory that vLLM takes. NVIDIA only; default 0.9."""
     neuron_config: dict[str, Any] = Field(default_factory=dict)
     """Further keys of override_neuron_config. Neuron only."""
-    compiled_artifacts: str | None = None
-    """s3:// prefix with graphs compiled for exactly this configuration. Neuron only. Without it the server compiles
-    at start, which takes a large host and a quarter of an hour or more."""
+    allow_compile_on_start: bool = False
+    """Neuron only. Each server compiles its graphs as it starts, for a quarter of an hour or more and on a host large
+    enough for it, instead of starting from those of the model store. Off, one that finds none fails at once and says
+    what to run."""
     extra_args: tuple[str, ...] = ()
     """Further arguments of `vllm serve`."""
     env: dict[str, str] = Field(default_factory=dict)
     """Further environment variables of the server."""
+
+
+class Compile(Section):
+    """The job that compiles a model's graphs into the model store, once for each configuration. Neuron only."""
+
+    size: str | None = None
+    """Instance size of the model's family. Default: the smallest with the devices and the host memory that it takes."""
+    spot: bool = True
+    """Whether it may run on Spot. It runs on demand where the model's own spot is never."""
+    timeout_minutes: int = Field(default=120, ge=10, le=1440)
+    """How long one attempt may take, from its start."""
+    retries: int = Field(default=3, ge=0, le=10)
+    """Further attempts after one that failed. A Spot interruption is not counted."""
+
+
+class WarmCapacity(Section):
+    """Room for further replicas on nodes that are there already, so that the next one starts without waiting for a
+    node. Bought as the model's spot says."""
+
+    replicas: int = Field(default=0, ge=0, le=100)
+    """Replicas there is room for. Each costs what an idle replica costs while the model is awake."""
+    kind: Literal["placeholder", "buffer"] = "placeholder"
+    """placeholder: pods of negative priority, which sleep with the model. buffer: a CapacityBuffer, which Karpenter
+    keeps without pods; alpha, and it never sleeps."""
+
+    @property
+    def placeholders(self) -> int:
+        """Pods that hold the room; none where Karpenter itself does."""
+        return self.replicas if self.kind == "placeholder" else 0
 
 
 class Resources(Section):
@@ -220,7 +250,7 @@ class Probes(Section):
     """How long the server may take, and how often it is asked."""
 
     startup_seconds: int = Field(default=1800, ge=60, le=7200)
-    """From container start to the first healthy answer: download, compilation and load included."""
+    """From container start to the first healthy answer: the load, and compilation where it is allowed."""
     readiness_period_seconds: int = Field(default=10, ge=1, le=60)
     """How often traffic is decided on."""
     liveness_period_seconds: int = Field(default=15, ge=5, le=120)
@@ -254,10 +284,12 @@ class Model(Section):
     accelerator: Accelerator
     """What it runs on: at least a family."""
     engine: Engine = Engine()
+    compile: Compile = Compile()
     resources: Resources = Resources()
     scaling: Scaling = Scaling()
     spot: Spot = "prefer"
     """prefer: Spot first, on demand when Spot has none. only: never on demand. never: on demand only."""
+    warm_capacity: WarmCapacity = WarmCapacity()
     schedule: Schedule | None = None
     """Default: always awake."""
     critical: bool = False
@@ -292,6 +324,11 @@ class Model(Section):
     @property
     def is_neuron(self) -> bool:
         return self.vendor == "neuron"
+
+    @property
+    def is_precompiled(self) -> bool:
+        """Whether it is served from graphs that were compiled before, by a job."""
+        return self.is_neuron and not self.engine.allow_compile_on_start
 
     @property
     def tensor_parallel_size(self) -> int:

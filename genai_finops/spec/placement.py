@@ -3,6 +3,7 @@
 Pure arithmetic over the file and the catalog. The checks turn it into errors, the charts into requests.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Final
@@ -10,6 +11,7 @@ from typing import Final
 from genai_finops.catalog import InstanceType, ModelShape, families, system_pods
 from genai_finops.catalog.instances import GIB
 from genai_finops.spec.model import Model
+from genai_finops.spec.platform import NodePool
 
 NEURON_MEMORY_RESERVED: Final = 0.15
 """Share of a NeuronCore's memory kept for the runtime, compiled graphs and activations (assumed: none is published)."""
@@ -22,8 +24,14 @@ DEFAULT_CPU: Final = 8
 DEFAULT_MEMORY_GIB: Final = 64
 
 COMPILE_HOST_MEMORY_FACTOR: Final = 2
-"""Host memory that compiling at start needs, in multiples of the weights: the checkpoint and its shards at once
+"""Host memory that compiling needs, in multiples of the weights: the checkpoint and its shards at once
 (assumed lower bound; the published kit asks for seven times)."""
+
+IMAGE_GIB: Final = 20
+"""The server's image, unpacked, and the system (the Neuron image has 11 to 18 GB)."""
+
+BESIDE_THE_CACHE_GIB: Final = 2 * IMAGE_GIB
+"""Of a node's volume, kept free of models: two images while a new one replaces another."""
 
 CHECKPOINT_BYTES_PER_PARAMETER: Final = 2
 """Weights as they are published; quantization happens when they are loaded."""
@@ -93,17 +101,75 @@ class Share:
 def node_share(model: Model, instance: InstanceType) -> Share:
     """One replica's share of `instance` after the platform's own pods; no replicas when the devices do not suffice."""
     replicas = instance.devices // devices_per_replica(model, instance)
-    cpu = instance.allocatable_cpu_millis - sum(pod.cpu_millis for pod in system_pods())
-    memory = instance.allocatable_memory_mib - sum(pod.memory_mib for pod in system_pods())
+    cpu, memory = host_share(instance)
     return Share(replicas, cpu // max(replicas, 1), memory // max(replicas, 1))
 
 
-def compile_host_memory_gib(model: Model) -> int:
-    """Memory a replica needs to compile at start; 0 where nothing is compiled or the artifacts are there."""
+def compile_memory_gib(model: Model) -> int:
+    """Host memory that compiling takes; 0 where nothing is compiled."""
     shape = model.known_shape
-    if not model.is_neuron or model.engine.compiled_artifacts or shape is None:
+    if not model.is_neuron or shape is None:
         return 0
     return ceil(COMPILE_HOST_MEMORY_FACTOR * weight_bytes(model, shape) / GIB)
+
+
+def compile_host_memory_gib(model: Model) -> int:
+    """Memory a replica needs to compile at start; 0 where it never does."""
+    return compile_memory_gib(model) if model.engine.allow_compile_on_start else 0
+
+
+def host_share(instance: InstanceType) -> tuple[int, int]:
+    """CPU in thousandths and memory in MiB of the whole of `instance`, after the platform's own pods."""
+    cpu = instance.allocatable_cpu_millis - sum(pod.cpu_millis for pod in system_pods())
+    return cpu, instance.allocatable_memory_mib - sum(pod.memory_mib for pod in system_pods())
+
+
+def compiles_on(model: Model, instance: InstanceType) -> bool:
+    """Whether `instance`, all of it, is enough to compile the model: devices, their memory, the host's memory."""
+    shape = model.known_shape
+    if shape is None or instance.devices < devices_per_replica(model, instance):
+        return False
+    cpu_millis, memory_mib = host_share(instance)
+    enough = cpu_millis >= 1000 and memory_mib >= 1024 * compile_memory_gib(model)
+    return enough and memory_need(model, shape, instance).fits
+
+
+def compile_instance(model: Model) -> InstanceType | None:
+    """Where the compile job runs: the size given, else the smallest that is able. None without one."""
+    types = families()[model.accelerator.family]
+    if model.compile.size:
+        return next((instance for instance in types if instance.size == model.compile.size), None)
+    return next((instance for instance in types if compiles_on(model, instance)), None)
+
+
+def pool_instances(model: Model) -> tuple[InstanceType, ...]:
+    """What Karpenter may launch for the model: to serve it, and to compile it."""
+    serving = instances(model)
+    compiling = compile_instance(model) if model.is_precompiled else None
+    return serving if compiling is None or compiling in serving else (*serving, compiling)
+
+
+def checkpoint_bytes(shape: ModelShape) -> int:
+    """The weights as they are published."""
+    return shape.weight_bytes(CHECKPOINT_BYTES_PER_PARAMETER)
+
+
+def artifact_bytes(model: Model) -> int:
+    """Compiled graphs with the weights in them; 0 where none are stored. The graphs alone are small beside these."""
+    shape = model.known_shape
+    return weight_bytes(model, shape) if shape and model.is_precompiled else 0
+
+
+def stored_bytes(model: Model) -> int:
+    """What the model takes in the model store, and at most in a node's cache: its files, and its artifacts."""
+    shape = model.known_shape
+    return checkpoint_bytes(shape) + artifact_bytes(model) if shape else 0
+
+
+def cache_gib(pool: NodePool, models: Sequence[Model]) -> int:
+    """How much a node of the pool keeps of weights and artifacts: at least what the largest of its models takes."""
+    largest = max(ceil(stored_bytes(model) / GIB) for model in models)
+    return pool.cache_gib or max(largest, pool.volume.size_gib - BESIDE_THE_CACHE_GIB)
 
 
 def serves_on(model: Model, instance: InstanceType) -> bool:

@@ -83,6 +83,19 @@ class Volume(Section):
     """3000 are free."""
 
 
+class ImagePreload(Section):
+    """How the server's image gets onto a node before a server asks for it. Default: it is pulled when one does."""
+
+    snapshot: str | None = Field(default=None, pattern=forms.SNAPSHOT.pattern)
+    """EBS snapshot of a containerd folder that has the image: every node starts with it. docs/model-supply.md says how
+    to make one."""
+    initialization_mib_s: int = Field(default=300, ge=100, le=300)
+    """How fast a volume is filled from the snapshot, which EBS bills by the GiB."""
+    pull_ahead: bool = False
+    """A DaemonSet pulls the images of all the family's models as soon as a node is there: for nodes that are kept warm,
+    and for models that share one."""
+
+
 class NodePool(Section):
     """The Karpenter pools of one instance family."""
 
@@ -93,6 +106,24 @@ class NodePool(Section):
     expire_after_hours: int = Field(default=720, ge=1, le=8760)
     """Age at which a node is replaced by one with today's patches."""
     volume: Volume = Volume()
+    cache_gib: int | None = Field(default=None, ge=1, le=16384)
+    """Weights and compiled graphs that a node keeps for its next pods; what was not used for longest goes first.
+    Default: what the volume leaves beside images and system."""
+    parallel_image_pulls: int = Field(default=3, ge=1, le=10)
+    """Images that a node pulls at once, so that small ones need not wait for the server's."""
+    fast_image_pull: bool = False
+    """Unpacks the layers of an image side by side, with the SOCI snapshotter. Experimental in AL2023; needs a volume of
+    600 MiB/s or more, below which it is slower."""
+    image_preload: ImagePreload = ImagePreload()
+
+
+class ModelStore(Section):
+    """The bucket with the weights and compiled graphs that models are served from."""
+
+    noncurrent_days: int = Field(default=30, ge=1, le=365)
+    """How long a file that was replaced or deleted can be brought back."""
+    unfinished_upload_days: int = Field(default=3, ge=1, le=30)
+    """How long parts of an upload that nobody finished are kept."""
 
 
 class Gateway(Section):
@@ -227,6 +258,7 @@ class Platform(Section):
     """At least one, each with name, source, revision and accelerator."""
     node_pools: dict[str, NodePool] = Field(default_factory=dict)
     """Settings of the Karpenter pools, by instance family."""
+    model_store: ModelStore = ModelStore()
     gateway: Gateway = Gateway()
     hub_token_secret: str | None = Field(default=None, pattern=forms.SECRET_NAME.pattern)
     """Name of a Secrets Manager secret that holds a Hugging Face token, for gated models."""

@@ -78,6 +78,38 @@ def test_pod_security_and_quota_let_every_server_s_pod_in(control_plane, applied
     assert {pod["status"]["phase"] for pod in pods} == {"Pending"}  # there are no nodes
 
 
+def test_pod_security_lets_every_job_and_placeholder_in_and_the_cache_is_bound(control_plane, applied):
+    """The security level forbids pods to name a folder of their node; through the claim they share the one there is."""
+    manifests = applied("rich")
+    jobs = {manifest["metadata"]["name"] for manifest in manifests if manifest["kind"] == "Job"}
+    warm = {names.warm_deployment(model) for model in platform("rich").models if model.warm_capacity.placeholders}
+    assert len(jobs) == 4
+    assert warm
+
+    def all_have_pods(pods):
+        found = {pod["metadata"]["name"] for pod in pods}
+        return all(any(pod.startswith(f"{owner}-") for pod in found) for owner in jobs | warm)
+
+    until(control_plane, "pods", "-n", names.MODEL_NAMESPACE, holds=all_have_pods)
+
+    def is_bound(claims):
+        return [claim["status"].get("phase") for claim in claims] == ["Bound"]
+
+    [claim] = until(control_plane, "persistentvolumeclaims", "-n", names.MODEL_NAMESPACE, holds=is_bound)
+    assert claim["spec"]["volumeName"] == names.MODEL_CACHE
+
+
+def test_a_job_that_changes_gets_another_name_since_it_could_not_be_changed(control_plane, applied, charts):
+    applied("minimal")
+    [stage] = [
+        m for m in charts["minimal"]["supply"] if m["metadata"].get("labels", {}).get(names.SUPPLY_LABEL) == "stage"
+    ]
+    other = copy.deepcopy(stage)
+    other["spec"]["template"]["spec"]["containers"][0]["command"].append("--another")
+    with pytest.raises(KubectlError, match="field is immutable"):
+        control_plane.apply([other])
+
+
 def test_what_is_wrong_is_refused(control_plane, charts):
     """Otherwise the tests above say nothing."""
     [pool] = [m for m in charts["minimal"]["karpenter"] if m["metadata"]["name"] == "inf2-spot"]

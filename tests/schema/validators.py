@@ -21,7 +21,7 @@ Schema = dict[str, Any]
 SHARED_DATA = Path(os.environ.get("GENAI_FINOPS_SHARED_DATA", ROOT.parent / "shared" / "data"))
 CRDS = SHARED_DATA / "crds"
 
-_CORE_GROUPS = {"", "apps", "networking.k8s.io", "policy", "rbac.authorization.k8s.io", "scheduling.k8s.io"}
+_CORE_GROUPS = {"", "apps", "batch", "networking.k8s.io", "policy", "rbac.authorization.k8s.io", "scheduling.k8s.io"}
 _SCRIPT = Path(__file__).with_name("validate.mjs")
 
 _AWS_KEY_VALUES: Schema = {

@@ -11,7 +11,8 @@ from tests.unit.k8s_charts.charts import PLATFORMS, charts
 
 pytestmark = pytest.mark.synth
 
-CHARTS = ("namespace", "karpenter", "automation", "vllm", "keda", "monitoring", "gateway")
+CHARTS = ("namespace", "karpenter", "automation", "supply", "vllm", "keda", "monitoring", "gateway")
+ONLY_IN_RICH = ("warm", "buffer", "images")
 
 
 class YamlFile(SingleFileSnapshotExtension):
@@ -21,8 +22,15 @@ class YamlFile(SingleFileSnapshotExtension):
     file_extension = "yaml"
 
 
-@pytest.mark.parametrize("chart", CHARTS)
-@pytest.mark.parametrize("name", PLATFORMS)
+@pytest.mark.parametrize(
+    ("name", "chart"),
+    [*((name, chart) for name in PLATFORMS for chart in CHARTS), *(("rich", chart) for chart in ONLY_IN_RICH)],
+)
 def test_manifests(name, chart, snapshot):
     text = to_yaml(charts(name)[chart])
     assert text == snapshot(extension_class=YamlFile)
+
+
+@pytest.mark.parametrize("name", PLATFORMS)
+def test_no_chart_is_left_out(name):
+    assert set(charts(name)) == {*CHARTS, *(ONLY_IN_RICH if name == "rich" else ())}

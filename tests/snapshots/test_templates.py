@@ -17,14 +17,15 @@ from tests.snapshots.test_manifests import YamlFile
 pytestmark = pytest.mark.synth
 
 STACKS = {
-    "default": ("network", "cluster", "karpenter", "add-ons", "serving", "model-llama3-8b", "automation"),
-    "minimal": ("network", "cluster", "karpenter", "add-ons", "serving", "model-qwen3-8b", "automation"),
+    "default": ("network", "cluster", "karpenter", "add-ons", "store", "serving", "model-llama3-8b", "automation"),
+    "minimal": ("network", "cluster", "karpenter", "add-ons", "store", "serving", "model-qwen3-8b", "automation"),
     "rich": (
         "network",
         "cluster",
         "karpenter",
         "operations",
         "add-ons",
+        "store",
         "serving",
         "model-llama3-8b",
         "model-llama3-70b",
@@ -50,7 +51,7 @@ def _readable(value):
 
 
 def _objects(manifests):
-    metadata = [(manifest["kind"], manifest["metadata"]) for manifest in json.loads(manifests)]
+    metadata = [(manifest["kind"], manifest["metadata"]) for manifest in json.loads(text(manifests))]
     return [f"{kind} {named.get('namespace', '')}/{named['name']}" for kind, named in metadata]
 
 

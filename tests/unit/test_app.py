@@ -67,6 +67,7 @@ def test_a_valid_file_writes_templates_and_manifests_beside_itself_and_nothing_e
         "keda",
         "monitoring",
         "namespace",
+        "supply",
         "vllm",
     ]
     assert checkout.left_over() == []

@@ -17,7 +17,8 @@ from genai_finops import versions
 from tests.platform_files import ROOT
 
 LIBRARY = {
-    f"genai_finops.{name}" for name in ("catalog", "operations", "spec", "planner", "rehearsal", "cli", "summary")
+    f"genai_finops.{name}"
+    for name in ("catalog", "operations", "spec", "planner", "supply", "rehearsal", "cli", "summary")
 }
 APPLICATION = {"k8s_charts", "stacks", "lambdas", "app"}
 AROUND = {"tests", "benchmarks", "tools"}
@@ -32,6 +33,7 @@ MAY_IMPORT = {
     "genai_finops.operations": {"genai_finops.catalog"},
     "genai_finops.spec": {"genai_finops.catalog", "genai_finops.operations"},
     "genai_finops.planner": {"genai_finops.spec", "genai_finops.catalog", "genai_finops.operations"},
+    "genai_finops.supply": {"genai_finops.spec", "genai_finops.catalog"},
     "genai_finops.rehearsal": LIBRARY,
     "genai_finops.__main__": {"genai_finops.cli"},
     "genai_finops.cli": EVERYTHING - AROUND,

@@ -98,7 +98,7 @@ def test_each_item_stands_on_the_line_of_its_figures_and_source_when_the_window_
         text,
         re.M,
     )
-    assert re.search(r"^TOTAL +\$267\.97$", text, re.M)
+    assert re.search(r"^TOTAL +\$268\.65$", text, re.M)
 
 
 def test_a_narrow_window_numbers_the_sources() -> None:
@@ -106,6 +106,18 @@ def test_a_narrow_window_numbers_the_sources() -> None:
     number = re.search(r"^System nodes.* (\[\d+\])$", text, re.M)
     assert number
     assert f"Prices of 2026-07-20: {number[1]} AWS price list." in text
+
+
+def test_room_that_is_kept_warm_says_what_it_costs() -> None:
+    cost = serving_cost(platform("rich"))[0]
+    spot, on_demand = cost.warm_usd("spot"), cost.warm_usd("on-demand")
+    assert spot
+    assert on_demand
+    text = words(summary(platform("rich")))
+    paid = f"{dollars(spot)} on Spot or {dollars(on_demand)} on demand of it."
+    assert f"llama3-8b keeps room for 2 more replicas warm: {paid}" in text
+    assert "mistral-7b keeps room for 1 more replica warm" in text
+    assert "keeps room" not in summary(platform("default"))
 
 
 def test_money_ends_under_money() -> None:
@@ -130,8 +142,8 @@ def test_a_schedule_shows_the_hours_asleep_and_what_they_save() -> None:
 
 def test_models_that_do_not_use_a_way_to_buy_say_so() -> None:
     text = summary(platform("rich"), 120)
-    assert re.search(r"^llama3-70b .* \$1,956\.04 +not used +\$3,912\.09$", text, re.M)
-    assert re.search(r"^mistral-7b .* not used +\$1,389\.53 +\$13,895\.30$", text, re.M)
+    assert re.search(r"^llama3-70b .* \$1,968\.04 +not used +\$3,936\.09$", text, re.M)
+    assert re.search(r"^mistral-7b .* not used +\$2,799\.06 +\$15,394\.83$", text, re.M)
 
 
 def test_an_unknown_price_makes_the_sums_unknown_rather_than_small() -> None:

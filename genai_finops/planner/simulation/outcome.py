@@ -61,10 +61,10 @@ class Counts:
     Attributes:
         refused: could never be served: longer than the model takes, or larger than the KV cache.
         timed_out: gave up, waiting or running.
-        lost: were running on a node that EC2 took away before they were done.
+        lost: were at a replica, running or queued, when EC2 took its node away or its time to drain was over.
         good: completed within every part of the objective.
         output_tokens: of completed requests, each counted once.
-        wasted_output_tokens: generated for requests that did not complete, or again after an eviction.
+        wasted_output_tokens: generated for requests that did not complete, or to be computed again after an eviction.
         evictions: from the KV cache, each to be run again.
     """
 
@@ -87,13 +87,15 @@ class Timeline:
     Attributes:
         start_seconds: of each bucket.
         length_seconds: the last one may be shorter.
+        arrived, completed, good, input_tokens, output_tokens: of requests that arrived in the bucket, whenever they
+            end; output tokens of those that complete.
         waiting_mean, running_mean: requests.
         ready_mean, starting_mean: replicas.
         asleep_share: of the time.
         spot_nodes_mean, on_demand_nodes_mean: that are paid.
         spot_node_seconds, on_demand_node_seconds: paid, shape (buckets, len(NODE_USES)), split by the use of slots.
-        time_to_first_token_p50_seconds, ..p95, inter_token_p95_seconds: of requests that arrived in the bucket; NaN
-            without any.
+        time_to_first_token_p50_seconds, ..p95: of completed requests that arrived in the bucket; NaN without any.
+        inter_token_p95_seconds: the same of each request's mean gap, which is what the objective asks about.
     """
 
     start_seconds: NDArray[np.float64]
@@ -131,9 +133,11 @@ class Outcome:
         end_to_end: of completed requests.
         utilization: share of the ready replicas' time in which at least one request was served.
         peak_replicas, peak_nodes: ready or starting; paid.
-        launches: of nodes, and of them those that found no Spot capacity and went on demand.
+        launches, on_demand_launches: of nodes after second 0, and of them those on demand because Spot, which comes
+            first, had no capacity, was shut or was at its limit.
         at_limit_seconds: time in which replicas were wanted that `max_nodes` forbade.
-        saturated_share: share of the time with ready replicas in which requests waited for a slot.
+        saturated_share: share of the time with ready replicas in which requests waited that an engine could not take at
+            its last step: no slot, no room in the cache, or no time for their prompts.
     """
 
     counts: Counts

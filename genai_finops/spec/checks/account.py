@@ -4,9 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from ipaddress import IPv4Network, ip_network
+from math import ceil
 from typing import Final
 
 from genai_finops.catalog import families, instance_types, kubernetes_versions, regions, zones
+from genai_finops.catalog.instances import GIB
 from genai_finops.spec import names, placement
 from genai_finops.spec.model import Model
 from genai_finops.spec.platform import ADDON_DEFAULT, Budget, NodePool, Platform
@@ -14,6 +16,9 @@ from genai_finops.spec.problems import Problem, one_of, path_of
 
 MAX_VOLUME_THROUGHPUT_PER_IOPS: Final = 0.25
 """MiB/s of gp3 throughput per provisioned IOPS (Amazon EBS documentation)."""
+
+FAST_PULL_MIB_S: Final = 600
+"""Throughput of the root volume below which the SOCI snapshotter slows a pull down (AWS, EKS AMI documentation)."""
 
 MAX_BUDGET_ALERTS: Final = 5
 
@@ -214,6 +219,59 @@ def _pools(platform: Platform) -> Iterator[Problem]:
                 f"Use at most {int(volume.iops * MAX_VOLUME_THROUGHPUT_PER_IOPS)}, or raise iops to "
                 f"{int(volume.throughput_mib_s / MAX_VOLUME_THROUGHPUT_PER_IOPS)}.",
             )
+        yield from _images(pool, path)
+        if family in platform.families:
+            yield from _cache(pool, platform.models_on(family), path)
+
+
+def _images(pool: NodePool, path: str) -> Iterator[Problem]:
+    preload = pool.image_preload
+    if pool.fast_image_pull and preload.snapshot:
+        yield Problem(
+            f"{path}.fast_image_pull",
+            "is true",
+            "It keeps images in a folder of its own, where those of image_preload.snapshot are not found.",
+            "Leave one of them out; with the snapshot nothing is pulled.",
+        )
+    elif pool.fast_image_pull and pool.volume.throughput_mib_s < FAST_PULL_MIB_S:
+        yield Problem(
+            f"{path}.fast_image_pull",
+            "is true",
+            f"Below {FAST_PULL_MIB_S} MiB/s it is slower than without; volume.throughput_mib_s is "
+            f"{pool.volume.throughput_mib_s}.",
+            f"Raise it to {FAST_PULL_MIB_S} or more, and iops to {4 * FAST_PULL_MIB_S}, or leave fast_image_pull out.",
+        )
+    if "initialization_mib_s" in preload.model_fields_set and not preload.snapshot:
+        yield Problem(
+            f"{path}.image_preload.initialization_mib_s",
+            f"is {preload.initialization_mib_s}",
+            "It says how fast a volume is filled from a snapshot, and none is named.",
+            "Set image_preload.snapshot, or leave it out.",
+        )
+
+
+def _cache(pool: NodePool, models: tuple[Model, ...], path: str) -> Iterator[Problem]:
+    if pool.cache_gib is None:
+        return
+    most = pool.volume.size_gib - placement.IMAGE_GIB
+    if pool.cache_gib > most:
+        yield Problem(
+            f"{path}.cache_gib",
+            f"is {pool.cache_gib}",
+            f"Image and system take about {placement.IMAGE_GIB} of the volume's {pool.volume.size_gib} GiB.",
+            f"Use at most {most}, or raise volume.size_gib.",
+        )
+        return
+    for model in models:
+        needed = ceil(placement.stored_bytes(model) / GIB)
+        if needed > pool.cache_gib:
+            yield Problem(
+                f"{path}.cache_gib",
+                f"is {pool.cache_gib}",
+                f"{model.name} alone takes {needed} GiB: it would never be on the node as a whole.",
+                f"Use {needed} or more, or leave it out.",
+            )
+            return
 
 
 def _room_for_a_node(pool: NodePool, models: tuple[Model, ...]) -> Iterator[Problem]:
@@ -223,6 +281,16 @@ def _room_for_a_node(pool: NodePool, models: tuple[Model, ...]) -> Iterator[Prob
         if model.known_shape is None or not known:
             continue  # another check says so
         able = [known[size] for size in placement.sizes(model) if size in known]
+        compiling = placement.compile_instance(model) if model.is_precompiled else None
+        if able and compiling and compiling.devices > pool.max_devices:
+            yield Problem(
+                f"node_pools.{model.accelerator.family}.max_devices",
+                f"is {pool.max_devices}",
+                f"{model.name} is compiled on {compiling.name}, which has {compiling.devices} devices: no node of it "
+                "would ever be launched.",
+                f"Use {compiling.devices} or more.",
+            )
+            continue
         smallest = min(able, key=lambda instance: instance.devices, default=None)
         if smallest is not None and smallest.devices > pool.max_devices:
             yield Problem(

@@ -9,10 +9,13 @@ from genai_finops.spec import engine as engine_arguments
 from genai_finops.spec.model import S3, Model
 from genai_finops.spec.problems import Problem, one_of, path_of, steps
 
-_S3_URI: Final = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9_.=-]+)*")
-"""Without what S3 allows but IAM (`*`), shells or other tools read as something else; no slash at the end."""
+_S3_URI: Final = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9][A-Za-z0-9_.-]*)*")
+"""Without what S3 allows but IAM (`*`), shells or file systems read as something else; no slash at the end."""
 
-_S3_FORM: Final = "Use s3://bucket/prefix: letters, digits and _ . = - between single slashes, and no slash at the end."
+_S3_FORM: Final = (
+    "Use s3://bucket/prefix: between single slashes letters, digits and _ . - after a letter or digit, and no slash at "
+    "the end."
+)
 
 _OWNED_ARGUMENTS: Final = {
     "--model": "source",
@@ -68,7 +71,7 @@ _DEAD_ENVIRONMENT: Final = {
     "AWS_ACCESS_KEY_ID": "The pod's identity brings short-lived credentials.",
     "AWS_SECRET_ACCESS_KEY": "It would put the key into the manifest; the pod's identity brings credentials.",
     "AWS_SESSION_TOKEN": "It would put the token into the manifest; the pod's identity brings credentials.",
-    "NEURON_COMPILED_ARTIFACTS": "engine.compiled_artifacts sets it.",
+    "NEURON_COMPILED_ARTIFACTS": "It is set to where the artifacts of the model's key are on the node.",
 }
 
 _OWNED_NEURON_CONFIG: Final = {
@@ -177,14 +180,6 @@ def _neuron_only(model: Model, path: str) -> Iterator[Problem]:
             "It is handed to vLLM as JSON, which has none.",
             "Use a finite number.",
         )
-    artifacts = engine.compiled_artifacts
-    if artifacts is not None and not _S3_URI.fullmatch(artifacts):
-        yield Problem(
-            f"{path}.engine.compiled_artifacts",
-            f"is {artifacts!r}",
-            "It is not an S3 address that can be used as it is.",
-            _S3_FORM,
-        )
 
 
 def _is_json(value: Any) -> bool:
@@ -209,15 +204,22 @@ def _nvidia_only(model: Model, path: str) -> Iterator[Problem]:
         ("buckets.context_encoding", engine.buckets.context_encoding),
         ("buckets.token_generation", engine.buckets.token_generation),
         ("neuron_config", engine.neuron_config),
-        ("compiled_artifacts", engine.compiled_artifacts),
+        ("allow_compile_on_start", engine.allow_compile_on_start),
     ):
         if value:
             yield Problem(
                 f"{path}.engine.{field}",
                 "is set",
-                f"It shapes graphs that are compiled for Neuron; {family} has NVIDIA GPUs.",
+                f"It is about graphs that are compiled for Neuron; {family} has NVIDIA GPUs.",
                 "Leave it out.",
             )
+    for field in sorted(model.compile.model_fields_set):
+        yield Problem(
+            f"{path}.compile.{field}",
+            "is set",
+            f"Graphs are compiled for Neuron; {family} has NVIDIA GPUs, which serve from the weights.",
+            "Leave it out.",
+        )
 
 
 def _arguments(model: Model, path: str) -> Iterator[Problem]:

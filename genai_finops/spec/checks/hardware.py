@@ -44,6 +44,8 @@ def problems(model: Model, path: str) -> Iterator[Problem]:
     yield from fit
     if not fit:
         yield from _pod(model, path)
+        if model.is_precompiled:
+            yield from _compile(model, shape, path)
 
 
 def _unknown_shape(model: Model, path: str) -> Problem:
@@ -157,9 +159,10 @@ def _fit(model: Model, shape: ModelShape, instance: InstanceType, path: str) -> 
         yield Problem(
             f"{path}.accelerator.sizes",
             f"lets it run on {instance.name}",
-            f"Without compiled_artifacts the server compiles at start, which takes at least {host_gib} GiB of host "
+            f"With engine.allow_compile_on_start the server may compile, which takes at least {host_gib} GiB of host "
             f"memory; a replica gets {share.memory_mib / 1024:.1f} GiB of {instance.name}.",
-            f"Set engine.compiled_artifacts, or take {instance.size} out of accelerator.sizes.",
+            "Leave allow_compile_on_start out, so that it serves what the compile job has stored, or take "
+            f"{instance.size} out of accelerator.sizes.",
         )
 
 
@@ -213,9 +216,9 @@ def _pod(model: Model, path: str) -> Iterator[Problem]:
         yield Problem(
             f"{path}.resources.memory_gib",
             f"is {model.resources.memory_gib}",
-            "Without engine.compiled_artifacts the server compiles at start, which takes at least "
+            "With engine.allow_compile_on_start the server may compile, which takes at least "
             f"{host_gib} GiB of host memory for this model.",
-            f"Use {host_gib} or more, leave it out, or set engine.compiled_artifacts.",
+            f"Use {host_gib} or more, or leave memory_gib or allow_compile_on_start out.",
         )
     if model.resources.shared_memory_gib >= placement.memory_gib(model):
         yield Problem(
@@ -223,6 +226,36 @@ def _pod(model: Model, path: str) -> Iterator[Problem]:
             f"is {model.resources.shared_memory_gib}",
             f"/dev/shm is part of the container's memory, which is {placement.memory_gib(model)} GiB.",
             "Make it smaller than memory_gib; 2 is enough for one server.",
+        )
+
+
+def _compile(model: Model, shape: ModelShape, path: str) -> Iterator[Problem]:
+    """Whether there is a node that the compile job can run on."""
+    family, size = model.accelerator.family, model.compile.size
+    path = f"{path}.compile.size"
+    memory = placement.compile_memory_gib(model)
+    able = [instance.size for instance in families()[family] if placement.compiles_on(model, instance)]
+    instance = placement.compile_instance(model)
+    if not able:
+        yield Problem(
+            path,
+            "has no size to choose",
+            f"Compiling {shape.name} takes at least {memory} GiB of host memory, and no size of {family} that has the "
+            "devices has as much.",
+            "Use another family, or set engine.quantization.",
+        )
+    elif instance is None:
+        available = [instance.size for instance in families()[family]]
+        yield Problem(
+            path, f"is {size!r}", f"There is no {family}.{size} in the catalog.", f"{family} has {one_of(available)}."
+        )
+    elif not placement.compiles_on(model, instance):
+        yield Problem(
+            path,
+            f"is {size!r}",
+            f"Compiling takes the devices of a replica and at least {memory} GiB of host memory; {instance.name} has "
+            f"{instance.devices} devices and {placement.host_share(instance)[1] / 1024:.1f} GiB for it.",
+            f"Use {one_of(able)}, or leave it out.",
         )
 
 

@@ -21,6 +21,7 @@ def problems(model: Model, path: str) -> Iterator[Problem]:
     yield from source_problems(model, path)
     yield from _replicas(model, path)
     yield from _drain(model, path)
+    yield from _supply(model, path)
     yield from _schedule(model, path)
     yield from _objective(model, path)
 
@@ -53,6 +54,31 @@ def _drain(model: Model, path: str) -> Iterator[Problem]:
             f"A Spot instance is gone {SPOT_NOTICE_SECONDS} s after its warning, and {DRAIN_SAFETY_SECONDS} s go to "
             "noticing it and stopping the server. The pod's termination grace period is the same limit.",
             f"Use at most {longest}.",
+        )
+
+
+def _supply(model: Model, path: str) -> Iterator[Problem]:
+    if model.spot == "only" and not model.compile.spot:
+        yield Problem(
+            f"{path}.compile.spot",
+            "is false",
+            "The model's spot is only, so no node on demand may be launched for it.",
+            "Leave it out, or use spot: prefer.",
+        )
+    warm = model.warm_capacity
+    if warm.kind == "buffer" and model.schedule:
+        yield Problem(
+            f"{path}.warm_capacity.kind",
+            "is 'buffer'",
+            "A CapacityBuffer does not sleep with the model: its nodes would be paid for in hours without a server.",
+            "Use placeholder for a model with a schedule.",
+        )
+    elif warm.kind == "buffer" and not warm.replicas:
+        yield Problem(
+            f"{path}.warm_capacity.kind",
+            "is 'buffer'",
+            "There is no room for it to hold: warm_capacity.replicas is 0.",
+            "Set warm_capacity.replicas, or leave it out.",
         )
 
 

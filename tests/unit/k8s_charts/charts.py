@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from genai_finops.spec import Model, Platform, parse_platform
+from genai_finops.spec import Model, Platform, names, parse_platform
 from k8s_charts import Manifest, synthesize
 from tests.platform_files import FILES, platform
 
@@ -61,3 +61,13 @@ def server(deployment: Manifest) -> dict[str, Any]:
     """The container that serves."""
     [container] = deployment["spec"]["template"]["spec"]["containers"]
     return dict(container)
+
+
+def servers(found: Iterable[Manifest]) -> list[Manifest]:
+    """Deployments that serve, and not those that hold room."""
+    return [one for one in of_kind(found, "Deployment") if one["metadata"]["name"].startswith("vllm-")]
+
+
+def jobs(found: Iterable[Manifest], step: str) -> list[Manifest]:
+    """Jobs of a step of the supply: stage or compile."""
+    return [job for job in of_kind(found, "Job") if job["metadata"]["labels"][names.SUPPLY_LABEL] == step]

@@ -3,10 +3,15 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from genai_finops.spec import names
 from k8s_charts import Manifest
 from tests.unit.k8s_charts.charts import of_kind
 
-WORKLOADS = ("Deployment", "DaemonSet")
+WORKLOADS = ("Deployment", "DaemonSet", "Job")
+
+MADE_BY_THE_STACK = {("ConfigMap", names.MODEL_STORE): {names.BUCKET_KEY}}
+"""Objects that are not in the charts, and their keys: the bucket's name has the account in it."""
+
 POD_LABELS_OF_HELM_CHARTS = ({"app.kubernetes.io/name": "karpenter"},)
 """Pods that Helm charts make, which our objects may select."""
 
@@ -25,6 +30,8 @@ def dangling(manifests: Sequence[Manifest]) -> list[str]:
 def _problems(manifest: Manifest, everything: Sequence[Manifest]) -> Iterator[str]:
     spec = manifest.get("spec", {})
     match manifest["kind"]:
+        case "Job":
+            yield from _pod(spec["template"]["spec"], manifest, everything)
         case "Deployment" | "DaemonSet":
             yield from _pod(spec["template"]["spec"], manifest, everything)
             labels = spec["template"]["metadata"]["labels"]
@@ -36,13 +43,24 @@ def _problems(manifest: Manifest, everything: Sequence[Manifest]) -> Iterator[st
         case "PodDisruptionBudget":
             yield from _selected(manifest, spec["selector"]["matchLabels"], everything)
         case "NetworkPolicy":
-            if spec["podSelector"]:
+            chosen = spec["podSelector"]
+            if "matchExpressions" in chosen:
+                yield from _selected_by_label(manifest, chosen["matchExpressions"], everything)
+            elif chosen:
                 for rule in spec["ingress"]:
                     for port in rule["ports"]:
                         yield from _selected(manifest, spec["podSelector"]["matchLabels"], everything, port["port"])
         case "PodMonitor":
             for endpoint in spec["podMetricsEndpoints"]:
                 yield from _selected(manifest, spec["selector"]["matchLabels"], everything, endpoint["port"])
+        case "PersistentVolumeClaim":
+            volume = _exists(everything, "PersistentVolume", spec["volumeName"])
+            if volume is None or volume["spec"]["claimRef"]["name"] != manifest["metadata"]["name"]:
+                yield f"no PersistentVolume {spec['volumeName']} for it"
+        case "CapacityBuffer":
+            target = spec["scalableRef"]
+            if not _exists(everything, target["kind"], target["name"], manifest):
+                yield f"no {target['kind']} {target['name']}"
         case "ScaledObject":
             target = spec["scaleTargetRef"]
             if not _exists(everything, target["kind"], target["name"], manifest):
@@ -90,9 +108,24 @@ def _selected(
     if len(found) != 1:
         yield f"{selector} selects the pods of {len(found)} workloads"
         return
-    ports = [port for container in found[0]["spec"]["template"]["spec"]["containers"] for port in container["ports"]]
+    containers = found[0]["spec"]["template"]["spec"]["containers"]
+    ports = [port for container in containers for port in container.get("ports", [])]
     if port is not None and port not in [p["name"] for p in ports] + [p["containerPort"] for p in ports]:
         yield f"no port {port} on the pods it selects"
+
+
+def _selected_by_label(
+    chooser: Manifest, expressions: Sequence[dict[str, str]], everything: Sequence[Manifest]
+) -> Iterator[str]:
+    """Problems of selecting pods that carry a label, whatever its value."""
+    for expression in expressions:
+        carriers = [job for job in of_kind(everything, "Job") if expression["key"] in _pod_labels(job)]
+        if expression["operator"] != "Exists" or not carriers:
+            yield f"{expression} selects no pods"
+
+
+def _pod_labels(workload: Manifest) -> dict[str, str]:
+    return dict(workload["spec"]["template"]["metadata"]["labels"])
 
 
 def _route(route: Manifest, everything: Sequence[Manifest]) -> Iterator[str]:
@@ -124,8 +157,13 @@ def _pod(pod: dict[str, Any], owner: Manifest, everything: Sequence[Manifest]) -
 def _volumes(pod: dict[str, Any], owner: Manifest, everything: Sequence[Manifest]) -> Iterator[str]:
     mirrored = {}
     for volume in pod.get("volumes", []):
-        if "configMap" in volume and not _exists(everything, "ConfigMap", volume["configMap"]["name"], owner):
-            yield f"no ConfigMap {volume['configMap']['name']}"
+        for source in (volume, *volume.get("projected", {}).get("sources", [])):
+            if "configMap" in source and not _exists(everything, "ConfigMap", source["configMap"]["name"], owner):
+                yield f"no ConfigMap {source['configMap']['name']}"
+        if "persistentVolumeClaim" in volume:
+            claim = volume["persistentVolumeClaim"]["claimName"]
+            if not _exists(everything, "PersistentVolumeClaim", claim, owner):
+                yield f"no PersistentVolumeClaim {claim}"
         if "csi" in volume:
             name = volume["csi"]["volumeAttributes"]["secretProviderClass"]
             provider = _exists(everything, "SecretProviderClass", name, owner)
@@ -140,6 +178,9 @@ def _volumes(pod: dict[str, Any], owner: Manifest, everything: Sequence[Manifest
             if mount["name"] not in volumes:
                 yield f"no volume {mount['name']}"
         for variable in container.get("env", []):
+            bucket = variable.get("valueFrom", {}).get("configMapKeyRef")
+            if bucket and bucket["key"] not in MADE_BY_THE_STACK.get(("ConfigMap", bucket["name"]), ()):
+                yield f"no ConfigMap {bucket['name']} with a key {bucket['key']}"
             reference = variable.get("valueFrom", {}).get("secretKeyRef")
             if reference and reference["key"] not in mirrored.get(reference["name"], []):
                 yield f"no mounted Secret {reference['name']} with a key {reference['key']}"

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.platform_files import platform
-from tests.unit.k8s_charts.charts import built, manifests, named, of_kind
+from tests.unit.k8s_charts.charts import built, manifests, named, of_kind, servers
 
 pytestmark = pytest.mark.synth
 
@@ -63,7 +63,7 @@ def test_only_the_api_of_a_model_is_routed():
 
 
 def test_the_route_and_the_server_agree_on_the_path():
-    for deployment in of_kind(manifests("rich"), "Deployment"):
+    for deployment in servers(manifests("rich")):
         [container] = deployment["spec"]["template"]["spec"]["containers"]
         root = container["args"][container["args"].index("--root-path") + 1]
         route = named(manifests("rich"), "HTTPRoute", deployment["metadata"]["name"])

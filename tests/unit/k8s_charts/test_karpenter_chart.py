@@ -1,6 +1,10 @@
 """Nodes: where models may run, at most how many, and what takes them away."""
 
+import email
+import subprocess
+
 import pytest
+import yaml
 
 from genai_finops import versions
 from genai_finops.catalog import instance_type
@@ -109,7 +113,10 @@ def test_limits_are_the_articles_64_devices_and_what_comes_with_them():
 
 def test_limits_follow_the_type_richest_in_each_resource():
     two = varied({"accelerator": {"family": "inf2", "sizes": ["8xlarge", "48xlarge"]}})
-    small = varied({"accelerator": {"family": "inf2", "sizes": ["48xlarge"]}}, node_pools={"inf2": {"max_devices": 13}})
+    small = varied(
+        {"accelerator": {"family": "inf2", "sizes": ["48xlarge"]}, "compile": {"size": "48xlarge"}},
+        node_pools={"inf2": {"max_devices": 13}},
+    )
     eight, large = instance_type("inf2.8xlarge"), instance_type("inf2.48xlarge")
     assert limits(two, "inf2")["cpu"] == str(64 * eight.vcpu)
     assert limits(small, "inf2")["cpu"] == str(-(-13 * large.vcpu // 12))
@@ -144,21 +151,91 @@ def test_a_drain_may_take_as_long_as_one_replica_after_the_other_needs_to_load()
     assert termination_grace_minutes(platform("default").models) == 6 * 30
 
 
+def node_class(found, family):
+    return named(found, "EC2NodeClass", f"{family}-node-class")["spec"]
+
+
 def test_volumes_come_from_the_file_and_are_encrypted():
-    for family in ("inf2", "g6e"):
-        volume = platform("rich").node_pool(family).volume
-        [device] = named(manifests("rich"), "EC2NodeClass", f"{family}-node-class")["spec"]["blockDeviceMappings"]
-        assert device == {
-            "deviceName": "/dev/xvda",
-            "ebs": {
-                "volumeType": "gp3",
-                "volumeSize": f"{volume.size_gib}Gi",
-                "iops": volume.iops,
-                "throughput": volume.throughput_mib_s,
-                "encrypted": True,
-                "deleteOnTermination": True,
-            },
-        }
+    volume = platform("rich").node_pool("g6e").volume
+    [device] = node_class(manifests("rich"), "g6e")["blockDeviceMappings"]
+    assert device == {
+        "deviceName": "/dev/xvda",
+        "ebs": {
+            "volumeType": "gp3",
+            "volumeSize": f"{volume.size_gib}Gi",
+            "iops": volume.iops,
+            "throughput": volume.throughput_mib_s,
+            "encrypted": True,
+            "deleteOnTermination": True,
+        },
+    }
+
+
+def test_a_snapshot_of_images_is_a_second_disk_filled_at_a_rate_and_mounted_before_containerd_starts():
+    spec = node_class(manifests("rich"), "inf2")
+    root, images = spec["blockDeviceMappings"]
+    assert root["rootVolume"] is True
+    assert images["deviceName"] == "/dev/xvdb"
+    assert images["ebs"]["snapshotID"] == "snap-0123456789abcdef0"
+    assert images["ebs"]["volumeInitializationRate"] == 200
+    assert images["ebs"]["encrypted"] is True
+    script, config = parts(spec["userData"])
+    assert "mount -o noatime LABEL=images /var/lib/containerd" in script
+    assert yaml.safe_load(config)["kind"] == "NodeConfig"
+
+
+def test_the_script_that_mounts_images_is_sound(tmp_path):
+    script = tmp_path / "mount.sh"
+    script.write_text(parts(node_class(manifests("rich"), "inf2")["userData"])[0])
+    assert subprocess.run(["bash", "-n", script], check=False, capture_output=True, text=True).stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("at_once", "kubelet"),
+    [(1, {"serializeImagePulls": True}), (4, {"serializeImagePulls": False, "maxParallelImagePulls": 4})],
+)
+def test_images_are_pulled_as_many_at_once_as_the_file_says(at_once, kubelet):
+    found = built(node_pools={"inf2": {"parallel_image_pulls": at_once}})
+    config = yaml.safe_load(node_class(found, "inf2")["userData"])
+    assert config["apiVersion"] == "node.eks.aws/v1alpha1"
+    assert config["spec"]["kubelet"]["config"] == kubelet
+    assert "featureGates" not in config["spec"]
+
+
+def test_layers_are_unpacked_side_by_side_only_where_asked_for():
+    config = yaml.safe_load(node_class(manifests("rich"), "g6e")["userData"])
+    assert config["spec"]["featureGates"] == {"FastImagePull": True}
+
+
+def test_local_disks_are_joined_where_a_type_has_them():
+    assert node_class(manifests("rich"), "g6e")["instanceStorePolicy"] == "RAID0"
+    assert "instanceStorePolicy" not in node_class(manifests("rich"), "inf2")
+
+
+def test_joined_disks_do_not_hide_the_images_of_a_snapshot():
+    preload = {"image_preload": {"snapshot": "snap-0123456789abcdef0"}}
+    found = node_class(built({"accelerator": G6E}, node_pools={"g6e": preload}), "g6e")
+    assert found["instanceStorePolicy"] == "RAID0"
+    storage = yaml.safe_load(parts(found["userData"])[1])["spec"]["instance"]["localStorage"]
+    assert storage == {"strategy": "RAID0", "disabledMounts": ["Containerd"]}
+
+
+def test_a_pool_also_offers_the_size_that_graphs_are_compiled_on():
+    found = built({"accelerator": {"family": "inf2", "sizes": ["xlarge"]}})
+    assert requirement(named(found, "NodePool", "inf2-spot"), "karpenter.k8s.aws/instance-size") == [
+        "xlarge",
+        "8xlarge",
+    ]
+
+
+def parts(user_data):
+    """The script and the configuration in a multi-part text, as cloud-init takes it apart."""
+    message = email.message_from_string(user_data)
+    assert message.is_multipart()
+    script, config = message.get_payload()
+    assert script.get_content_type() == "text/x-shellscript"
+    assert config.get_content_type() == "application/node.eks.aws"
+    return script.get_payload(), config.get_payload()
 
 
 @pytest.mark.parametrize("name", PLATFORMS)

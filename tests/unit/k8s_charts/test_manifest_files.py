@@ -21,6 +21,7 @@ CLUSTER_SCOPED = (
     "GatewayClass",
     "Namespace",
     "NodePool",
+    "PersistentVolume",
     "PriorityClass",
 )
 SHARED_NAMESPACES = (names.MONITORING_NAMESPACE,)
@@ -35,7 +36,11 @@ def test_every_reference_leads_somewhere(name):
 
 
 def test_charts_come_in_the_order_of_application():
-    order = ["namespace", "karpenter", "automation", "vllm", "keda", "monitoring", "gateway"]
+    assert list(charts("rich")) == [
+        "namespace", "karpenter", "automation", "supply", "vllm", "warm", "buffer", "images", "keda", "monitoring",
+        "gateway",
+    ]  # fmt: skip
+    order = ["namespace", "karpenter", "automation", "supply", "vllm", "keda", "monitoring", "gateway"]
     assert list(charts("default")) == order
 
 
@@ -52,7 +57,10 @@ def test_objects_of_a_model_carry_its_label_and_shared_ones_do_not(name):
     served = [model.name for model in platform(name).models]
     for manifest in manifests(name):
         owner = model_of(manifest)
-        expected = [model for model in served if manifest["metadata"]["name"] == f"vllm-{model}"]
+        name = manifest["metadata"]["name"]
+        expected = [model for model in served if name in (f"vllm-{model}", f"warm-{model}")]
+        if manifest["kind"] == "Job":
+            expected = [model for model in served if re.fullmatch(rf"(stage|compile)-{model}-[0-9a-f]{{10}}", name)]
         assert [owner] == (expected or [None]), manifest["metadata"]
 
 
@@ -70,8 +78,10 @@ def test_every_model_has_one_of_each(name):
         "HTTPRoute",
     ]
     for model in platform(name).models:
+        warm = {"placeholder": "Deployment", "buffer": "CapacityBuffer"}[model.warm_capacity.kind]
+        wanted = [*kinds, *["Job"] * (2 if model.is_precompiled else 1), *[warm] * bool(model.warm_capacity.replicas)]
         owned = [manifest["kind"] for manifest in manifests(name) if model_of(manifest) == model.name]
-        assert sorted(owned) == sorted(kinds)
+        assert sorted(owned) == sorted(wanted)
 
 
 @pytest.mark.parametrize("name", PLATFORMS)

@@ -179,7 +179,7 @@ def test_alerts_and_autoscaling_agree_on_what_a_long_queue_is():
 
 
 def test_the_neuron_monitor_runs_on_every_neuron_node_and_asks_what_the_catalog_sets_aside():
-    [daemons] = of_kind(manifests("rich"), "DaemonSet")
+    daemons = named(manifests("rich"), "DaemonSet", "neuron-monitor")
     spec = daemons["spec"]["template"]["spec"]
     assert spec["nodeSelector"] == {"accelerator": "aws-neuron"}
     assert spec["tolerations"] == [{"key": "aws.amazon.com/neuron", "operator": "Exists", "effect": "NoSchedule"}]

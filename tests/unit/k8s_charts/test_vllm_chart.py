@@ -1,9 +1,10 @@
 """Servers: what they ask of a node, what they are told, who reaches them, and how they go."""
 
+import json
+
 import pytest
 
-from genai_finops import versions
-from genai_finops.spec import engine, names, placement
+from genai_finops.spec import artifacts, engine, names, placement
 from genai_finops.spec.checks.serving import DRAIN_SAFETY_SECONDS, SPOT_NOTICE_SECONDS
 from tests.platform_files import platform
 from tests.unit.k8s_charts.charts import PLATFORMS, built, manifests, model, named, of_kind, server
@@ -61,7 +62,9 @@ def test_the_article_corrected_one_device_for_two_cores():
 @each_model
 def test_the_server_is_process_one(name, model_name):
     container = server(deployment(name, model_name))
-    assert container["command"] == ["vllm", "serve"]
+    command = container["command"]
+    assert command[:2] == ["python3", "/scripts/fetch.py"]  # which becomes, in the same process, what comes after --
+    assert command[command.index("--") + 1 :] == ["vllm", "serve"]
     assert container["args"] == engine.serve_arguments(model(name, model_name))
 
 
@@ -169,46 +172,83 @@ def test_shared_memory_is_in_memory_and_as_large_as_asked(name, model_name):
     assert {"name": "shm", "mountPath": "/dev/shm"} in mounts
 
 
-def test_weights_from_s3_are_fetched_before_the_server_starts():
-    weights, artifacts = pod("rich", "llama3-8b")["initContainers"]
-    revision = model("rich", "llama3-8b").revision
-    assert weights["image"] == versions.AWS_CLI_IMAGE
-    assert weights["command"] == [
-        "sh",
-        "/scripts/fetch.sh",
-        f"s3://example-models/llama3-8b/{revision}/",
-        engine.WEIGHTS_PATH,
-    ]
-    assert artifacts["command"][2:] == ["s3://example-models/artifacts/llama3-8b-tp2/", engine.ARTIFACTS_PATH]
-    assert "fetch.sh" in named(manifests("rich"), "ConfigMap", "serving-scripts")["data"]
-    for container in (weights, artifacts):
-        assert {"name": "models", "mountPath": "/models"} in container["volumeMounts"]
+def option(command, flag):
+    return command[command.index(flag) + 1]
 
 
-def test_compiled_graphs_are_used_when_there_are_any():
-    with_graphs = environment(server(deployment("rich", "llama3-8b")))
-    without = environment(server(deployment("default", "llama3-8b")))
-    assert with_graphs["NEURON_COMPILED_ARTIFACTS"]["value"] == engine.ARTIFACTS_PATH
-    assert "NEURON_COMPILED_ARTIFACTS" not in without
+@each_model
+def test_files_are_brought_before_the_server_starts_and_held_while_it_runs(name, model_name):
+    [fetch] = pod(name, model_name)["initContainers"]
+    container, wanted = server(deployment(name, model_name)), model(name, model_name)
+    assert fetch["image"] == container["image"] == engine.image(wanted)
+    assert fetch["command"] == container["command"][: container["command"].index("--")]
+    assert option(fetch["command"], "--weights") == f"{artifacts.weights_name(wanted)}@{wanted.revision}"
+    assert option(fetch["command"], "--weights-link") == engine.WEIGHTS_PATH == container["args"][0]
+    assert option(fetch["command"], "--stage-command") == f"make stage MODEL={model_name}"
+    for one in (fetch, container):
+        assert {"name": "cache", "mountPath": "/cache"} in one["volumeMounts"]
+        assert {"name": "models", "mountPath": "/models"} in one["volumeMounts"]
+        variables = environment(one)
+        assert variables["MODEL_CACHE"]["value"] == "/cache"
+        assert variables["AWS_REGION"]["value"] == platform(name).region
+        bucket = variables["MODEL_STORE_BUCKET"]["valueFrom"]["configMapKeyRef"]
+        assert bucket == {"name": names.MODEL_STORE, "key": names.BUCKET_KEY}
+    assert not set(fetch["resources"]["limits"]) & set(DEVICES)
 
 
-def test_weights_from_the_hub_are_fetched_by_the_server_itself():
-    assert "initContainers" not in pod("default", "llama3-8b")
-    assert environment(server(deployment("default", "llama3-8b")))["HF_HOME"]["value"].startswith("/models/")
+@each_model
+def test_a_cache_is_as_large_as_its_pool_says(name, model_name):
+    here = platform(name)
+    family = model(name, model_name).accelerator.family
+    [fetch] = pod(name, model_name)["initContainers"]
+    limit = placement.cache_gib(here.node_pool(family), here.models_on(family))
+    assert option(fetch["command"], "--cache-limit-gib") == str(limit)
+
+
+@each_model
+def test_the_server_finds_everything_in_its_pod(name, model_name):
+    assert environment(server(deployment(name, model_name)))["HF_HUB_OFFLINE"]["value"] == "1"
+
+
+def test_on_neuron_graphs_come_by_key_with_the_weights_in_them():
+    command = pod("default", "llama3-8b")["initContainers"][0]["command"]
+    wanted = model("default", "llama3-8b")
+    assert option(command, "--artifacts") == artifacts.key(wanted)
+    assert json.loads(option(command, "--recipe")) == artifacts.recipe(wanted)
+    assert option(command, "--artifacts-link") == engine.ARTIFACTS_PATH
+    assert option(command, "--compile-command") == "make compile MODEL=llama3-8b"
+    assert "--no-tensors" in command
+    variables = environment(server(deployment("default", "llama3-8b")))
+    assert variables["NEURON_COMPILED_ARTIFACTS"]["value"] == engine.ARTIFACTS_PATH
+
+
+def test_a_server_that_compiles_gets_the_weights_and_keeps_its_graphs_to_itself():
+    command = pod("rich", "llama3-70b")["initContainers"][0]["command"]
+    assert not {"--artifacts", "--no-tensors"} & set(command)
+    found = environment(server(deployment("rich", "llama3-70b")))["NEURON_COMPILED_ARTIFACTS"]["value"]
+    assert found == "/models/compiled"
+    assert "emptyDir" in next(v for v in pod("rich", "llama3-70b")["volumes"] if v["name"] == "models")
+
+
+def test_on_a_gpu_weights_are_all_there_is():
+    command = pod("rich", "mistral-7b")["initContainers"][0]["command"]
+    assert not {"--artifacts", "--no-tensors"} & set(command)
+    assert "NEURON_COMPILED_ARTIFACTS" not in environment(server(deployment("rich", "mistral-7b")))
 
 
 @pytest.mark.parametrize(
     ("name", "model_name", "secrets"),
     [
-        ("default", "llama3-8b", {"VLLM_API_KEY": "vllm-api-key", "HF_TOKEN": "hub-token"}),
+        ("default", "llama3-8b", {"VLLM_API_KEY": "vllm-api-key"}),  # the hub's token is for the stage job
         ("minimal", "qwen3-8b", {"VLLM_API_KEY": "vllm-api-key"}),
-        ("rich", "llama3-8b", {"VLLM_API_KEY": "vllm-api-key"}),  # weights from S3
     ],
 )
 def test_secrets_come_by_reference_and_only_where_they_are_used(name, model_name, secrets):
     variables = environment(server(deployment(name, model_name)))
     references = {
-        key: variable["valueFrom"]["secretKeyRef"] for key, variable in variables.items() if "valueFrom" in variable
+        key: variable["valueFrom"]["secretKeyRef"]
+        for key, variable in variables.items()
+        if "secretKeyRef" in variable.get("valueFrom", {})
     }
     assert references == {key: {"name": secret, "key": "value"} for key, secret in secrets.items()}
     csi = [volume["name"] for volume in pod(name, model_name)["volumes"] if "csi" in volume]

@@ -21,12 +21,13 @@ from genai_finops.planner.fixed_cost import (
     serving_cost,
 )
 from genai_finops.spec import Model, Platform
-from genai_finops.spec.model import AwakeWindow, Schedule
+from genai_finops.spec.model import AwakeWindow, Schedule, WarmCapacity
 from genai_finops.spec.platform import Budget, EndpointService, NodePool, Notifications, Volume
 from stacks import schedules
 from tests.platform_files import ROOT, platform
 
 TODAY = date(2026, 12, 1)
+LLAMA_GIB = Decimal(8_030_261_248) * 2 / 2**30
 FAR = Decimal("1e-15")
 IDLE_AUTOMATION = (
     30 * 730 * Decimal("0.0000133334")  # a run every two minutes: two seconds of half a gigabyte
@@ -78,7 +79,7 @@ def test_the_default_platform_costs_what_its_parts_cost() -> None:
         + Decimal("0.005")  # its address
         + Decimal("0.0225")  # load balancer
     )
-    gib = (2 * 20 + 50) * Decimal("0.08")
+    gib = (2 * 20 + 50) * Decimal("0.08") + 2 * LLAMA_GIB * Decimal("0.023")  # weights, and graphs with weights
     logs = 20 * Decimal("0.50") + (15 * 30 + 5 * 14) * LOGS_A_DAY_KEPT
     expected = hours + gib + Decimal("1.00") + Decimal("0.40") + logs + IDLE_AUTOMATION
     assert abs(fixed_monthly_cost(platform("default"), TODAY).monthly_usd - expected) < FAR
@@ -94,7 +95,9 @@ def test_the_rich_platform_costs_what_its_parts_cost() -> None:
         + Decimal("0.0225")
         + 3 * Decimal("0.005")  # the load balancer's addresses, one a zone
     )
-    gib = (3 * 20 + 100) * Decimal("0.08")
+    large, mistral = (Decimal(n) * 2 / 2**30 for n in (70_553_706_496, 7_248_023_552))
+    stored = LLAMA_GIB + LLAMA_GIB / 2 + large + mistral  # of the first the graphs too, in int8
+    gib = (3 * 20 + 100) * Decimal("0.08") + stored * Decimal("0.023")
     logs = 20 * Decimal("0.50") + (15 * 90 + 5 * 30) * LOGS_A_DAY_KEPT
     expected = hours + gib + 2 * Decimal("1.00") + Decimal("0.40") + logs + IDLE_AUTOMATION + WITH_A_BUDGET
     assert abs(fixed_monthly_cost(platform("rich"), TODAY).monthly_usd - expected) < FAR
@@ -253,9 +256,9 @@ def test_more_of_anything_is_never_cheaper(varied: Platform, more: int) -> None:
 
 
 VOLUME = 150 * Decimal("0.08") + (4000 - 3000) * Decimal("0.005") + (1000 - 125) * Decimal("0.040")
-RICH_VOLUME = VOLUME + 50 * Decimal("0.08")
-"""The inf2 volume of the rich platform has 200 GiB."""
 """A month of the root volume of a default accelerator node: $52."""
+RICH_VOLUME = VOLUME + 200 * Decimal("0.08")
+"""The inf2 volume of the rich platform has 350 GiB."""
 
 
 def test_a_model_that_is_always_awake_pays_730_hours_of_node_and_volume() -> None:
@@ -273,7 +276,7 @@ def test_a_model_that_is_always_awake_pays_730_hours_of_node_and_volume() -> Non
 def test_a_schedule_pays_only_the_hours_awake_and_says_what_sleep_saves() -> None:
     cost = serving_cost(platform("rich"))[0]
     awake = Decimal(5 * 13 + 2 * 8) * 730 / 168
-    whole_month = 2 * (730 * Decimal("0.1257") + RICH_VOLUME)
+    whole_month = (2 + 2) * (730 * Decimal("0.1257") + RICH_VOLUME)  # replicas, and room for as many
     assert abs(cost.awake_hours - awake) < FAR
     assert abs(cost.awake_hours + cost.asleep_hours - 730) < FAR
     at_min, saved = cost.at_min_usd("spot"), cost.asleep_saves_usd("spot")
@@ -320,9 +323,32 @@ def test_a_model_that_is_only_on_spot_has_no_other_price_and_its_ceiling_is_spot
 
 def test_a_model_that_is_never_on_spot_has_no_spot_price() -> None:
     cost = serving_cost(platform("rich"))[2]
-    volume = 200 * Decimal("0.08") + (500 - 125) * Decimal("0.040")
+    volume = 200 * Decimal("0.08") + (750 - 125) * Decimal("0.040")
+    node = 730 * Decimal("1.861000") + volume
     assert cost.spot is None
-    assert cost.at_min_usd("spot") == cost.at_min_usd("on-demand") == 730 * Decimal("1.861000") + volume
+    assert cost.at_min_usd("spot") == cost.at_min_usd("on-demand") == 2 * node  # a replica, and room for another
+
+
+def test_room_that_is_kept_warm_costs_what_replicas_would() -> None:
+    def warm(replicas: int, size: str) -> Any:
+        accelerator = platform("default").models[0].accelerator.model_copy(update={"sizes": (size,)})
+        (cost,) = serving_cost(serving(accelerator=accelerator, warm_capacity=WarmCapacity(replicas=replicas)))
+        return cost
+
+    assert warm(0, "8xlarge").warm_usd("spot") == 0
+    assert warm(2, "8xlarge").warm_usd("spot") == 2 * (730 * Decimal("0.5201") + VOLUME)
+    assert warm(2, "24xlarge").warm_usd("spot") == 0  # on the node that is paid for already
+    assert warm(2, "8xlarge").ceiling_usd == 12 * (730 * Decimal("1.967860") + VOLUME)
+
+
+def test_weights_and_graphs_that_models_share_are_stored_once() -> None:
+    default = platform("default")
+    twin = default.models[0].model_copy(update={"name": "twin", "served_name": "twin"})
+    twice = default.model_copy(update={"models": (*default.models, twin)})
+    assert line(twice, "Model store") == line(default, "Model store")
+    other = twin.model_copy(update={"engine": twin.engine.model_copy(update={"dtype": "float16"})})
+    with_other = default.model_copy(update={"models": (*default.models, other)})
+    assert line(with_other, "Model store").quantity == line(default, "Model store").quantity + LLAMA_GIB
 
 
 def test_a_price_that_is_not_known_is_not_zero() -> None:
@@ -376,23 +402,23 @@ def test_a_budget_that_holds_is_not_warned_about() -> None:
 def test_a_fixed_cost_above_half_of_the_budget_names_the_settings_that_cost_most() -> None:
     (warning,) = budget_check(budgeted("500", scaled(min_replicas=0)), TODAY)
     assert warning.path == "budget.monthly_usd"
-    assert "$269.99" in warning.message
+    assert "$270.68" in warning.message
     assert "54%" in warning.message
     assert "System nodes, 2 × m7g.large (cluster.system_nodes.count) $119.14" in warning.remedy
     assert "NAT gateways, 1 (network.nat_gateways) $32.85" in warning.remedy
 
 
 def test_half_of_the_budget_is_where_the_fixed_cost_becomes_a_warning() -> None:
-    asleep = scaled(min_replicas=0)  # the fixed cost is $269.9908...
-    assert not list(budget_check(budgeted("539.99", asleep), TODAY))
-    assert list(budget_check(budgeted("539.98", asleep), TODAY))
+    asleep = scaled(min_replicas=0)  # the fixed cost is $270.6792...
+    assert not list(budget_check(budgeted("541.36", asleep), TODAY))
+    assert list(budget_check(budgeted("541.35", asleep), TODAY))
 
 
 def test_minimum_replicas_beyond_the_budget_are_warned_about() -> None:
     (warning,) = budget_check(budgeted("600"), TODAY)
-    assert "$701.66" in warning.message
+    assert "$702.35" in warning.message
     assert "$600.00" in warning.message
-    assert not list(budget_check(budgeted("702"), TODAY))
+    assert not list(budget_check(budgeted("703"), TODAY))
 
 
 def test_a_budget_below_the_fixed_cost_breaks_both_rules() -> None:

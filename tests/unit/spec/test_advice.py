@@ -10,14 +10,13 @@ from tests.unit.spec.files import ALERTED, accepted
 
 TODAY = date(2026, 12, 1)
 MODEL = "models[0]"
-ARTIFACTS = {f"{MODEL}.engine.compiled_artifacts": "s3://bucket/artifacts"}
+COMPILES = {f"{MODEL}.engine.allow_compile_on_start": True}
 
 QUIET = {
     "budget.monthly_usd": 5000,
     "notifications": ALERTED,
     f"{MODEL}.scaling": {"min_replicas": 2},
     f"{MODEL}.accelerator.sizes": ["xlarge", "8xlarge"],
-    **ARTIFACTS,
 }
 """Changes after which nothing is left to warn about."""
 
@@ -93,13 +92,14 @@ def test_an_8xlarge_where_an_xlarge_would_serve_is_the_largest_lever():
     warning = the_only_advice({f"{MODEL}.accelerator.sizes": ["8xlarge"]})
     assert warning.path == f"{MODEL}.accelerator.sizes"
     assert "inf2.xlarge has the same accelerator as inf2.8xlarge for 39% of the price" in warning.message
-    assert warning.remedy == "Add xlarge to the sizes."
+    assert "from the model store: $883.05 less a month" in warning.message
+    assert warning.remedy == "Add xlarge to the sizes; it is still compiled on a larger one."
 
 
-def test_without_artifacts_the_smaller_size_is_advised_together_with_them():
-    found = advised({f"{MODEL}.accelerator.sizes": ["8xlarge"], f"{MODEL}.engine": {}, **dict.fromkeys(ARTIFACTS)})
-    assert list(found) == [f"{MODEL}.accelerator.sizes", f"{MODEL}.engine.compiled_artifacts"]
-    assert "once it starts from engine.compiled_artifacts" in found[f"{MODEL}.accelerator.sizes"].message
+def test_where_a_server_may_compile_the_smaller_size_is_advised_with_the_store_alone():
+    found = advised({f"{MODEL}.accelerator.sizes": ["8xlarge"], **COMPILES})
+    assert list(found) == [f"{MODEL}.accelerator.sizes", f"{MODEL}.engine.allow_compile_on_start"]
+    assert found[f"{MODEL}.accelerator.sizes"].remedy.startswith("Leave allow_compile_on_start out")
 
 
 def test_a_smaller_size_is_not_advised_when_the_resources_do_not_fit_it():
@@ -112,11 +112,10 @@ def test_devices_that_memory_leaves_idle_are_warned_about():
     assert "3 replicas fit on inf2.24xlarge, whose devices would carry 6" in warning.message
 
 
-def test_compiling_at_every_start_is_warned_about_on_neuron_only():
-    changes = {f"{MODEL}.accelerator": {"family": "g6e"}, f"{MODEL}.engine": {}, **dict.fromkeys(ARTIFACTS)}
-    assert advised(changes) == {}
-    changes[f"{MODEL}.accelerator"] = {"family": "inf2"}
-    assert f"{MODEL}.engine.compiled_artifacts" in advised(changes)
+def test_compiling_at_start_is_priced():
+    warning = the_only_advice({f"{MODEL}.accelerator.sizes": ["24xlarge"], **COMPILES})
+    assert warning.path == f"{MODEL}.engine.allow_compile_on_start"
+    assert "15 minutes or more, $1.62 on demand for inf2.24xlarge" in warning.message
 
 
 @pytest.mark.parametrize(("throughput", "warned"), [(125, True), (250, True), (251, False)])
@@ -140,13 +139,12 @@ def test_a_volume_that_cannot_hold_the_weights_is_warned_about():
     }
     warning = the_only_advice(changes)
     assert warning.path == "node_pools.inf2.volume.size_gib"
-    assert "131 GiB of weights and the image take about 152 GiB; the volume has 150" in warning.message
-    assert advised({**changes, "node_pools.inf2.volume.size_gib": 152}) == {}
+    assert "263 GiB of weights and compiled graphs and the image take about 283 GiB" in warning.message
+    assert advised({**changes, "node_pools.inf2.volume.size_gib": 283}) == {}
 
 
-def test_each_replica_on_a_node_has_its_own_weights():
-    changes = {f"{MODEL}.accelerator.sizes": ["48xlarge"]}
-    assert "12 replicas on a node with 15 GiB of weights each" in the_only_advice(changes).message
+def test_replicas_of_a_node_share_what_is_on_its_disk():
+    assert advised({f"{MODEL}.accelerator.sizes": ["48xlarge"]}) == {}
 
 
 def test_pools_smaller_than_all_replicas_leave_pods_pending():

@@ -94,6 +94,15 @@ def test_every_setting_of_a_model_reaches_the_rules():
     )
 
 
+def test_placeholders_are_steered_and_a_buffer_is_karpenters():
+    [placeholders] = config({f"{MODEL}.warm_capacity.replicas": 2}).models
+    assert (placeholders.placeholders, placeholders.placeholder_deployment) == (2, "warm-llama3-8b")
+    [buffer] = config({f"{MODEL}.warm_capacity": {"replicas": 2, "kind": "buffer"}}).models
+    [none] = config().models
+    for model in (buffer, none):
+        assert (model.placeholders, model.placeholder_deployment) == (0, None)
+
+
 def test_a_threshold_only_notifies_unless_a_guardrail_says_more():
     made = config(guarded(guardrail(action="cap_replicas", replicas=2)))
     assert made.budget.monthly_usd == Decimal(1000)
@@ -114,6 +123,10 @@ def test_the_messages_that_are_wanted_reach_the_function():
 def test_prices_are_those_of_every_type_that_may_be_launched():
     made = config({f"{MODEL}.accelerator.sizes": ["8xlarge", "24xlarge"]})
     assert list(made.prices) == ["inf2.24xlarge", "inf2.8xlarge"]
+    assert list(config({f"{MODEL}.accelerator.sizes": ["xlarge"]}).prices) == [
+        "inf2.8xlarge",
+        "inf2.xlarge",
+    ]  # to compile
     assert all(price.on_demand > price.spot > 0 for price in made.prices.values())
 
 

@@ -9,7 +9,7 @@ from tests.unit.spec.files import LLAMA, SHAPE_OF_LLAMA, accepted, assert_says, 
 MODEL = "models[0]"
 SIZES = f"{MODEL}.accelerator.sizes"
 SPLIT = f"{MODEL}.accelerator.tensor_parallel_size"
-PRECOMPILED = {f"{MODEL}.engine.compiled_artifacts": "s3://bucket/artifacts"}
+COMPILES = {f"{MODEL}.engine.allow_compile_on_start": True}
 LLAMA_70B = {f"{MODEL}.source": "hf://meta-llama/Meta-Llama-3-70B-Instruct"}
 
 
@@ -98,7 +98,7 @@ def test_when_only_one_sequence_fits_it_says_so():
 
 
 def test_when_the_weights_alone_are_too_large_it_says_so():
-    problems = refused({**LLAMA_70B, SIZES: ["24xlarge"], SPLIT: 8, **PRECOMPILED})
+    problems = refused({**LLAMA_70B, SIZES: ["24xlarge"], SPLIT: 8})
     assert only(problems).fix.startswith("The weights alone do not fit.")
 
 
@@ -115,15 +115,15 @@ def test_a_gpu_must_hold_one_whole_sequence():
 
 def test_compiling_at_start_needs_the_memory_of_a_large_host():
     """16 GiB of host memory is too little to compile an 8B model, but enough to serve it (platform-facts.md)."""
-    assert_says({SIZES: ["xlarge", "8xlarge"]}, SIZES, "inf2.xlarge", "Set engine.compiled_artifacts")
-    accepted({SIZES: ["xlarge", "8xlarge"], **PRECOMPILED})
+    assert_says({SIZES: ["xlarge", "8xlarge"], **COMPILES}, SIZES, "inf2.xlarge", "Leave allow_compile_on_start out")
+    accepted({SIZES: ["xlarge", "8xlarge"]})
 
 
 def test_memory_given_by_hand_is_enough_to_compile():
     resources = f"{MODEL}.resources.memory_gib"
-    accepted({resources: 30})
-    assert_says({resources: 29}, resources, "is 29", "Use 30 or more")
-    accepted({resources: 8, **PRECOMPILED})
+    accepted({resources: 30, **COMPILES})
+    assert_says({resources: 29, **COMPILES}, resources, "is 29", "Use 30 or more")
+    accepted({resources: 8})
 
 
 @pytest.mark.parametrize(("resource", "most"), [("cpu", 31), ("memory_gib", 114)])
@@ -134,7 +134,7 @@ def test_a_pod_fits_beside_the_pods_of_the_platform(resource, most):
 
 
 def test_the_default_size_has_room_for_the_resources_asked_for():
-    on_neuron = {f"{MODEL}.accelerator": {"family": "inf2"}, **PRECOMPILED}
+    on_neuron = {f"{MODEL}.accelerator": {"family": "inf2"}}
     sizes = lambda changes: placement.sizes(accepted({**on_neuron, **changes}).models[0])  # noqa: E731
     assert sizes({}) == ("xlarge", "8xlarge")
     assert sizes({f"{MODEL}.resources.cpu": 8}) == ("8xlarge",)
@@ -176,7 +176,7 @@ def test_what_the_article_asks_for_is_refused():
 )
 def test_published_layouts_of_8b(size, split, replicas):
     """xlarge/8xlarge 1xTP2; 24xlarge 6xTP2 or 3xTP4; 48xlarge 12xTP2, 6xTP4 or 3xTP8 (platform-facts.md)."""
-    model = accepted({SIZES: [size], SPLIT: split, **PRECOMPILED}).models[0]
+    model = accepted({SIZES: [size], SPLIT: split}).models[0]
     assert placement.replicas_per_node(model, instance_type(f"inf2.{size}")) == replicas
 
 

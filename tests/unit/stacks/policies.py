@@ -48,6 +48,7 @@ _DOCUMENTS = {
     "AWS::IAM::Policy": "PolicyDocument",
     "AWS::IAM::Role": "AssumeRolePolicyDocument",
     "AWS::KMS::Key": "KeyPolicy",
+    "AWS::S3::BucketPolicy": "PolicyDocument",
     "AWS::SNS::TopicPolicy": "PolicyDocument",
     "AWS::SQS::QueuePolicy": "PolicyDocument",
 }

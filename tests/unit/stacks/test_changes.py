@@ -80,20 +80,28 @@ def test_the_order_of_models_does_not_matter(two, synthesized):
     assert changed_resources(two, synthesized(shipped(B, A))) == set()
 
 
-def server(assembly, model):
-    [found] = [
+def applied_as(assembly, model, kind):
+    """Where the objects of a kind are applied, of a model."""
+    return {
         (stack, logical_id)
         for stack, logical_id, manifest in assembly.applied()
-        if (stack, manifest["kind"]) == (f"model-{model}", "Deployment")
-    ]
+        if (stack, manifest["kind"]) == (f"model-{model}", kind)
+    }
+
+
+def server(assembly, model):
+    [found] = applied_as(assembly, model, "Deployment")
     return found
 
 
-def test_another_image_changes_the_server_of_that_model_and_nothing_else(two, synthesized):
+def test_another_image_changes_the_server_and_the_jobs_of_that_model_and_nothing_else(two, synthesized):
+    """Its graphs are compiled anew, by the image's compiler."""
     after = synthesized(
         shipped(A, {**B, "engine": {**two.platform.models[1].engine.model_dump(), "image": OTHER_IMAGE}})
     )
-    assert changed_resources(two, after) == {server(after, "b"), nested_stack(after, "b")}
+    jobs = applied_as(after, "b", "Job")
+    assert len(jobs) == 2
+    assert changed_resources(two, after) == {server(after, "b"), *jobs, nested_stack(after, "b")}
 
 
 def test_other_replica_bounds_restart_nothing(two, synthesized):
@@ -102,7 +110,13 @@ def test_other_replica_bounds_restart_nothing(two, synthesized):
     changed = changed_resources(two, after)
     assert {stack for stack, _ in changed - functions(two)} == {"serving", "model-b"}
     assert nested_stack(after, "b") in changed
-    assert server(after, "b") not in changed
+    assert not {server(after, "b"), *applied_as(after, "b", "Job")} & changed
+
+
+def test_another_timeout_launches_no_node_to_stage_what_is_staged(two, synthesized):
+    after = synthesized(shipped(A, {**B, "compile": {"timeout_minutes": 60}}))
+    changed = changed_resources(two, after) & applied_as(after, "b", "Job")
+    assert len(changed) == 1
 
 
 def test_a_spot_pool_that_no_model_wants_any_more_is_deleted(two, synthesized):
@@ -118,7 +132,7 @@ def test_without_a_gateway_there_is_no_controller_no_key_and_no_way_in(synthesiz
     assert "gateway" not in closed.manifests
     assert not list(closed.all("AWS::SecretsManager::Secret"))
     accounts = [found["Properties"]["ServiceAccount"] for _, _, found in closed.all("AWS::EKS::PodIdentityAssociation")]
-    assert sorted(accounts) == ["karpenter", "vllm"]
+    assert sorted(accounts) == ["karpenter", "model-compile", "model-staging", "vllm"]
     assert not [policy for _, policy, _ in closed.all("AWS::IAM::ManagedPolicy") if "LoadBalancer" in policy]
     assert not [policy for _, policy, _ in closed.all("AWS::IAM::ManagedPolicy") if "Secrets" in policy]
 
@@ -145,12 +159,11 @@ def test_weights_at_the_root_of_a_bucket_are_listed_too(synthesized):
     [statements] = [
         policy["Properties"]["PolicyDocument"]["Statement"]
         for _, logical_id, policy in rooted.all("AWS::IAM::ManagedPolicy")
-        if logical_id.startswith("WeightsPolicy")
+        if logical_id.startswith("SourcesPolicy")
     ]
     listing = {text(one["Resource"]): one["Condition"] for one in statements if one["Action"] == "s3:ListBucket"}
     assert listing == {
         "arn:${AWS::Partition}:s3:::all-mine": {"StringLike": {"s3:prefix": ["*"]}},
-        "arn:${AWS::Partition}:s3:::example-models": {"StringLike": {"s3:prefix": ["artifacts/llama3-8b-tp2/*"]}},
     }
 
 
@@ -159,14 +172,13 @@ MEBIBYTE = 1024**2
 
 @pytest.fixture(scope="module")
 def hundred(synthesized):
-    """A hundred models, each with its own weights and compiled graphs in S3, under the longest name there may be."""
+    """A hundred models, each with its own weights in S3, under the longest name there may be."""
     llama = model_shape("meta-llama/Meta-Llama-3-8B-Instruct")
     shape = {field: getattr(llama, field) for field in Shape.model_fields}
     models = [
         {
             "name": f"model-number-{index:02d}-of-a-hundred",
-            "source": f"s3://example-models-of-the-organisation/weights/model-number-{index:02d}",
-            "engine": {"compiled_artifacts": f"s3://example-models-of-the-organisation/graphs/{index:02d}"},
+            "source": f"s3://example-models-of-the-organisation/weights/of/a/longer/path/model-number-{index:02d}",
             "shape": shape,
         }
         for index in range(100)
@@ -212,7 +224,7 @@ def test_no_weights_are_left_out_when_they_need_several_policies(hundred):
     policies = [
         policy["Properties"]["PolicyDocument"]["Statement"]
         for _, logical_id, policy in hundred.all("AWS::IAM::ManagedPolicy")
-        if logical_id.startswith("WeightsPolicy")
+        if logical_id.startswith("SourcesPolicy")
     ]
     assert len(policies) > 1
     readable = [
@@ -222,7 +234,7 @@ def test_no_weights_are_left_out_when_they_need_several_policies(hundred):
         if statement["Action"] == "s3:GetObject"
         for resource in statement["Resource"]
     ]
-    assert len(readable) == len(set(readable)) == 200
+    assert len(readable) == len(set(readable)) == 100
 
 
 def filled_in(value):

@@ -20,6 +20,8 @@ WITHOUT_CONDITION = {
     ),
     "Trace": "X-Ray knows no resource that a trace could be limited to, and no tag.",
     "AttachToVpc": "Lambda itself makes and removes a function's interfaces, as under its own managed policy.",
+    "WriteWeights": "One folder of the platform's own bucket, which only the job's role may write.",
+    "WriteArtifacts": "The same, for what is compiled.",
     "": "CDK's provider framework, which calls any version of the one handler it wraps.",
 }
 """Statements that change something, on a wildcard, under no condition: by statement id, with the reason."""
@@ -144,7 +146,8 @@ def test_pod_identities_are_for_the_service_accounts_that_charts_and_releases_ma
         (identity["Properties"]["Namespace"], identity["Properties"]["ServiceAccount"])
         for _, _, identity in assembly.all("AWS::EKS::PodIdentityAssociation")
     }
-    expected = {("kube-system", "karpenter"), ("genai-inference", "vllm")}
+    of_models = {("genai-inference", account) for account in ("vllm", "model-staging", "model-compile")}
+    expected = {("kube-system", "karpenter"), *of_models}
     if assembly.platform.gateway.enabled:
         expected.add(("kube-system", "aws-load-balancer-controller"))
     if "operations" in assembly.stacks:
@@ -154,9 +157,12 @@ def test_pod_identities_are_for_the_service_accounts_that_charts_and_releases_ma
 
 
 def test_pods_of_models_run_as_the_service_account_that_has_the_role(assembly):
+    accounts = {"stage": names.STAGING_SERVICE_ACCOUNT, "compile": names.COMPILE_SERVICE_ACCOUNT}
     for _, _, manifest in assembly.applied():
-        if manifest["kind"] == "Deployment":
-            assert manifest["spec"]["template"]["spec"]["serviceAccountName"] == names.SERVING_SERVICE_ACCOUNT
+        if manifest["kind"] in ("Deployment", "Job"):
+            step = manifest["metadata"]["labels"].get(names.SUPPLY_LABEL)
+            account = manifest["spec"]["template"]["spec"]["serviceAccountName"]
+            assert account == accounts.get(step, names.SERVING_SERVICE_ACCOUNT)
             assert manifest["metadata"]["namespace"] == names.MODEL_NAMESPACE
 
 
@@ -181,42 +187,75 @@ def test_nothing_starts_before_its_role_may_do_what_it_needs(assembly):
 SECRET = "arn:aws:secretsmanager:us-east-1:${AWS::AccountId}:secret:genai/hugging-face-token-??????"
 
 
-def serving(assembly):
-    return {statement.sid: statement for statement in identity_policies(assembly) if statement.stack == "serving"}
+def of_role(assembly, who):
+    """Statements of the serving, staging or compile role, by id."""
+    [(stack, role, _)] = [found for found in assembly.all("AWS::IAM::Role") if found[1].startswith(f"{who}Role")]
+    return {
+        statement.sid: statement
+        for statement in identity_policies(assembly)
+        if statement.stack == stack
+        and {"Ref": role} in assembly.templates[stack]["Resources"][statement.policy]["Properties"]["Roles"]
+    }
 
 
-def test_models_read_the_weights_that_the_file_names_and_no_others(assemblies):
-    statements = serving(assemblies["rich"])
-    assert {sid for sid in statements if "Weights" in sid} == {"ListWeights0", "ReadWeights"}
-    assert statements["ReadWeights"].actions == ["s3:GetObject"]
-    assert statements["ReadWeights"].resources == [
-        "arn:${AWS::Partition}:s3:::example-models/artifacts/llama3-8b-tp2/*",
-        "arn:${AWS::Partition}:s3:::example-models/llama3-8b/*",
-    ]
-    listing = statements["ListWeights0"]
+def on_the_store(assembly, who):
+    """Action to the folders of the store, or "" for the bucket itself."""
+    store = f"arn:${{AWS::Partition}}:s3:::{names.model_store_bucket(assembly.platform, '${AWS::AccountId}')}"
+    found = {}
+    for statement in of_role(assembly, who).values():
+        for resource in statement.resources:
+            if resource.startswith(store):
+                assert not statement.conditions
+                for action in statement.actions:
+                    found.setdefault(action, set()).add(resource.removeprefix(store).lstrip("/"))
+    return found
+
+
+def test_servers_read_the_store_and_write_nothing(assembly):
+    assert on_the_store(assembly, "Serving") == {
+        "s3:ListBucket": {""},
+        "s3:GetObject": {"weights/*", "artifacts/*"},
+    }
+
+
+def test_the_stage_job_writes_weights_and_the_compile_job_what_it_compiles_from_them(assembly):
+    listing, writing = {"s3:ListBucket": {""}}, ("s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload")
+    assert on_the_store(assembly, "Staging") == listing | {action: {"weights/*"} for action in writing}
+    compiling = listing | {action: {"artifacts/*"} for action in writing}
+    compiling["s3:GetObject"] = {"weights/*", "artifacts/*"}
+    assert on_the_store(assembly, "Compile") == compiling
+
+
+def test_weights_are_staged_from_the_sources_that_the_file_names_and_no_others(assemblies):
+    statements = of_role(assemblies["rich"], "Staging")
+    assert statements["ReadSources"].actions == ["s3:GetObject"]
+    assert statements["ReadSources"].resources == ["arn:${AWS::Partition}:s3:::example-models/llama3-8b/*"]
+    listing = statements["ListSource0"]
     assert listing.actions == ["s3:ListBucket"]
     assert listing.resources == ["arn:${AWS::Partition}:s3:::example-models"]
-    assert listing.conditions == {"s3:prefix": ["artifacts/llama3-8b-tp2/*", "llama3-8b/*"]}
+    assert listing.conditions == {"s3:prefix": ["llama3-8b/*"]}
+    for name in ("default", "minimal"):
+        assert "ReadSources" not in of_role(assemblies[name], "Staging")
 
 
-@pytest.mark.parametrize("name", ["default", "minimal"])
-def test_models_from_the_hub_read_no_bucket(assemblies, name):
-    assert not [
-        action for granted in serving(assemblies[name]).values() for action in granted.actions if "s3:" in action
-    ]
-
-
-def test_models_read_the_two_secrets_that_they_need(assembly):
-    statements = {sid: found for sid, found in serving(assembly).items() if "Weights" not in sid}
-    assert statements.keys() == {"ReadApiKey", *(["ReadHubToken"] if assembly.platform.hub_token_secret else [])}
-    for statement in statements.values():
+def test_each_secret_is_read_by_those_who_need_it(assembly):
+    """The API key by servers, the hub's token by the job that downloads."""
+    readers = {
+        (sid, who): found
+        for who in ("Serving", "Staging", "Compile")
+        for sid, found in of_role(assembly, who).items()
+        if any(action.startswith("secretsmanager:") for action in found.actions)
+    }
+    token = {("ReadHubToken", "Staging")} if assembly.platform.hub_token_secret else set()
+    assert readers.keys() == {("ReadApiKey", "Serving"), *token}
+    for statement in readers.values():
         assert set(statement.actions) == {"secretsmanager:GetSecretValue", "secretsmanager:DescribeSecret"}
-    [resource] = statements["ReadApiKey"].statement["Resource"].values()
+    [resource] = readers["ReadApiKey", "Serving"].statement["Resource"].values()
     assert assembly.templates["serving"]["Resources"][resource]["Properties"]["Name"] == names.api_key_secret(
         assembly.platform
     )
-    if assembly.platform.hub_token_secret:
-        assert statements["ReadHubToken"].resources == [SECRET]
+    if token:
+        assert readers["ReadHubToken", "Staging"].resources == [SECRET]
 
 
 def test_no_secret_value_stands_in_a_template_or_a_manifest(assembly):
@@ -230,12 +269,12 @@ def test_no_secret_value_stands_in_a_template_or_a_manifest(assembly):
     for template in assembly.templates.values():
         for found in strings(template):
             assert "{{resolve:" not in found
-            assert "hf_" not in found
+            assert not re.search("hf_[A-Za-z0-9]{20}", found)
             assert "adminPassword" not in found
 
 
 def variables(manifest):
-    if manifest["kind"] == "Deployment":
+    if manifest["kind"] in ("Deployment", "Job"):
         pod = manifest["spec"]["template"]["spec"]
         for container in (*pod["containers"], *pod.get("initContainers", [])):
             yield from container.get("env", [])

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.synth
 DEFINED_BY = {
     "karpenter.sh": "karpenter-crd",
     "karpenter.k8s.aws": "karpenter-crd",
+    "autoscaling.x-k8s.io": "karpenter-crd",
     "keda.sh": "keda",
     "monitoring.coreos.com": "kube-prometheus-stack",
     "secrets-store.csi.x-k8s.io": "secrets-store",
@@ -23,7 +24,7 @@ DEFINED_BY = {
 }
 """The release that brings the definitions of an API group."""
 
-OF_KUBERNETES = {"apps", "policy", "networking.k8s.io", "scheduling.k8s.io", "rbac.authorization.k8s.io"}
+OF_KUBERNETES = {"apps", "batch", "policy", "networking.k8s.io", "scheduling.k8s.io", "rbac.authorization.k8s.io"}
 
 
 def key(manifest):
@@ -67,8 +68,13 @@ def stacks_before(assembly, stack):
     return found
 
 
+def of_the_charts(assembly):
+    """What is applied but for what only the stack can say: the name of the bucket, which has the account in it."""
+    return [manifest for _, _, manifest in assembly.applied() if manifest["metadata"]["name"] != names.MODEL_STORE]
+
+
 def test_everything_that_the_charts_made_is_applied_once_and_unchanged_but_for_what_run_time_owns(assembly):
-    applied = [manifest for _, _, manifest in assembly.applied()]
+    applied = of_the_charts(assembly)
     assert len(applied) == len(charts(assembly))
     wanted = {key(manifest): split_runtime_owned(manifest)[0] for manifest in charts(assembly)}
     assert {key(manifest): manifest for manifest in applied} == wanted
@@ -82,7 +88,7 @@ def test_a_deploy_takes_back_nothing_that_was_set_at_run_time(assembly):
 def test_replica_bounds_are_set_by_a_patch_of_their_own_and_nothing_else_is(assembly):
     """A patch runs again only when its own properties change: when the file changes them."""
     found = {patch["ResourceName"]: json.loads(patch["ApplyPatchJson"]) for patch in patches(assembly)}
-    assert found == {
+    bounds = {
         f"scaledobject/{names.deployment(model)}": {
             "spec": {
                 "minReplicaCount": model.scaling.min_replicas,
@@ -91,6 +97,12 @@ def test_replica_bounds_are_set_by_a_patch_of_their_own_and_nothing_else_is(asse
         }
         for model in assembly.platform.models
     }
+    placeholders = {
+        f"deployment/{names.warm_deployment(model)}": {"spec": {"replicas": model.warm_capacity.placeholders}}
+        for model in assembly.platform.models
+        if model.warm_capacity.placeholders
+    }
+    assert found == bounds | placeholders
 
 
 def test_patches_come_after_their_object_and_leave_bounds_alone_when_a_model_goes(assembly):
@@ -118,9 +130,13 @@ def test_each_concern_of_a_model_is_a_resource_of_its_own(assembly):
     for template in assembly.model_templates.values():
         found = of_type(template, "Custom::AWSCDK-EKS-KubernetesResource").values()
         kinds = [{manifest["kind"] for manifest in json.loads(one["Properties"]["Manifest"])} for one in found]
-        assert sum("Deployment" in of_one for of_one in kinds) == 1
+        alone = ({"Job"}, {"Deployment"}, {"CapacityBuffer"})  # jobs, placeholders, a buffer
+        [server] = [of_one for of_one in kinds if "Service" in of_one]
+        assert "Deployment" in server
         assert sum("ScaledObject" in of_one for of_one in kinds) == 1
         assert not any({"Deployment", "ScaledObject"} <= of_one for of_one in kinds)
+        for of_one in kinds:
+            assert of_one in alone or not of_one & {"Job", "CapacityBuffer"}
 
 
 def test_shared_objects_come_before_models(assembly):
@@ -141,7 +157,7 @@ def test_the_namespace_comes_before_everything_in_it(assembly):
             assert namespace in before(template, logical_id)
 
 
-KUBECTL_PRUNES = {"ConfigMap", "DaemonSet", "Deployment", "Namespace", "Service"}
+KUBECTL_PRUNES = {"ConfigMap", "DaemonSet", "Deployment", "Job", "Namespace", "Service"}
 """Of the kinds that are applied, those in the default list of `kubectl apply --prune`, with which CDK applies."""
 
 
@@ -154,12 +170,17 @@ def test_an_object_that_goes_from_the_file_goes_from_the_cluster(assembly):
 
 
 def test_every_model_has_the_same_kinds_so_that_none_can_be_left_behind(assemblies):
-    kinds = {
-        (name, stack): sorted(manifest["kind"] for found, _, manifest in assembly.applied() if found == stack)
-        for name, assembly in assemblies.items()
-        for stack in assembly.model_templates
-    }
-    assert len({tuple(of_one) for of_one in kinds.values()}) == 1
+    """But for those that kubectl prunes, and those that are the whole of a resource, which goes with them."""
+    found = set()
+    for assembly in assemblies.values():
+        for stack in assembly.model_templates:
+            by_resource = {}
+            for where, logical_id, manifest in assembly.applied():
+                if where == stack:
+                    by_resource.setdefault(logical_id, []).append(manifest["kind"])
+            together = [kinds for kinds in by_resource.values() if set(kinds) != {"CapacityBuffer"}]
+            found.add(tuple(sorted(kind for kinds in together for kind in kinds if kind not in KUBECTL_PRUNES)))
+    assert len(found) == 1
 
 
 def test_the_gateway_is_deleted_before_what_it_refers_to(assembly):
@@ -171,15 +192,34 @@ def test_the_gateway_is_deleted_before_what_it_refers_to(assembly):
 
 def test_pods_find_their_identity_when_they_start(assembly):
     template = assembly.templates["serving"]
-    [identity] = of_type(template, "AWS::EKS::PodIdentityAssociation")
+    identities = set(of_type(template, "AWS::EKS::PodIdentityAssociation"))
+    assert len(identities) == 3
     for logical_id in of_type(template, "AWS::CloudFormation::Stack"):
-        assert identity in before(template, logical_id)
+        assert identities <= before(template, logical_id)
+
+
+def test_pods_find_the_name_of_the_store_when_they_start(assembly):
+    template = assembly.templates["serving"]
+    [(where, manifest)] = [
+        (logical_id, manifest)
+        for _, logical_id, manifest in assembly.applied()
+        if manifest["metadata"]["name"] == names.MODEL_STORE
+    ]
+    assert manifest["metadata"]["namespace"] == names.MODEL_NAMESPACE
+    assert manifest["data"] == {names.BUCKET_KEY: names.model_store_bucket(assembly.platform, "${AWS::AccountId}")}
+    for logical_id in of_type(template, "AWS::CloudFormation::Stack"):
+        assert where in before(template, logical_id)
 
 
 def test_a_deployment_comes_before_what_scales_it(assembly):
     for stack, template in assembly.model_templates.items():
-        where = {manifest["kind"]: logical_id for found, logical_id, manifest in assembly.applied() if found == stack}
-        assert where["Deployment"] in before(template, where["ScaledObject"])
+        where = {
+            (manifest["kind"], manifest["metadata"]["name"]): logical_id
+            for found, logical_id, manifest in assembly.applied()
+            if found == stack
+        }
+        name = names.deployment(next(m for m in assembly.platform.models if stack == f"model-{m.name}"))
+        assert where["Deployment", name] in before(template, where["ScaledObject", name])
 
 
 def test_definitions_come_before_objects(assembly):
@@ -195,13 +235,13 @@ def test_definitions_come_before_objects(assembly):
 
 
 def test_stacks_are_deployed_from_the_network_up(assembly):
-    everything = {"network", "cluster", "karpenter", "add-ons"}
+    everything = {"network", "cluster", "karpenter", "add-ons", "store"}
     if "operations" in assembly.stacks:
         everything.add("operations")
     assert stacks_before(assembly, "serving") == everything
     assert stacks_before(assembly, "karpenter") == {"network", "cluster"}
     assert stacks_before(assembly, "add-ons") >= {"network", "cluster", "karpenter"}
-    assert stacks_before(assembly, "network") == set()
+    assert stacks_before(assembly, "network") == stacks_before(assembly, "store") == set()
 
 
 def test_stacks_are_named_after_the_platform_and_need_no_account(assembly):

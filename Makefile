@@ -32,7 +32,7 @@ NODE := node_modules/.stamp
 # One thing after the other: several targets may set up the same folder.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help synth plan simulate compare report test e2e snapshots lint format types check schema bench cdk diff deploy destroy hold artifacts stage compile lock clean distclean
+.PHONY: help synth plan simulate compare evidence report test e2e snapshots lint format types check schema bench cdk diff deploy destroy hold artifacts stage compile lock clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -80,6 +80,9 @@ simulate: $(PLANNER) ## what would happen hour by hour: make simulate TRAFFIC=tr
 compare: $(RUNTIME) ## cost per million tokens of each alternative
 	@$(FINOPS) compare $(ARGS)
 
+evidence: $(RUNTIME) ## the planner's performance model against every published measurement
+	@$(PY) -m genai_finops.planner.performance.evidence
+
 report: $(PLANNER) ## one HTML page with charts: make report TRAFFIC=trace.csv
 	@$(FINOPS) report $(PLATFORM) $(if $(TRAFFIC),--traffic $(TRAFFIC)) --out-file dist/report.html $(ARGS)
 
@@ -107,8 +110,9 @@ types: $(DEV) ## mypy, strict
 
 check: lint types test ## lint, types and test
 
-schema: $(RUNTIME) ## write platform.schema.json from genai_finops/spec
+schema: $(DEV) ## write the JSON schemas of the platform file and of the planner's answers
 	$(PY) -m genai_finops.spec.schema
+	$(PY) -m genai_finops.planner.present.schema
 
 bench: $(RUNTIME) $(LAMBDAS) ## time and memory of a synth, against a bare CDK app and for 1, 10 and 100 models
 	$(PY) benchmarks/synth.py $(ARGS)

@@ -14,7 +14,7 @@ class Requests:
     """Some requests, in order of arrival.
 
     Attributes:
-        arrival_seconds: float64, shape (n,), since the first arrival of the whole traffic; never descending.
+        arrival_seconds: float64, shape (n,), since the traffic's start; never descending.
         input_tokens: int32, shape (n,), at least 1.
         output_tokens: int32, shape (n,), at least 1: what is generated, the first token included.
     """

@@ -139,7 +139,7 @@ class TestModelShapes:
         hidden = shape.attention_heads * shape.head_dimension
         query_and_output = 2 * shape.layers * hidden * hidden
         assert query_and_output < shape.parameters
-        assert shape.max_position_embeddings >= 8192
+        assert shape.max_position_embeddings >= 4096
 
     @pytest.mark.parametrize("shape", SHAPES)
     def test_is_found_by_each_of_its_repositories(self, shape):

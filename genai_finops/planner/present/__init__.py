@@ -1,0 +1,1 @@
+"""What people read: a result becomes a document of blocks once, and each format renders the blocks."""

@@ -1,0 +1,1 @@
+"""One page with everything: charts from a simulation, in a file that needs nothing else."""

@@ -21,7 +21,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from genai_finops.catalog import Price, Purchase
+from genai_finops.catalog import Price, Purchase, instance_type
+from genai_finops.planner.cold_start import ARTICLE_SECONDS, cold_start
+from genai_finops.planner.compare import article_load, as_it_is
 from genai_finops.planner.fixed_cost import (
     CostLine,
     FixedCost,
@@ -31,6 +33,7 @@ from genai_finops.planner.fixed_cost import (
     fixed_monthly_cost,
     serving_cost,
 )
+from genai_finops.planner.results import Alternative
 from genai_finops.spec import Platform, problems
 from genai_finops.spec.advice import HOURS_A_MONTH
 
@@ -161,6 +164,8 @@ def _parts(
     yield from _headline(platform)
     yield from _made(synthesis, console)
     yield from _models(serving, console)
+    yield from _under_traffic(platform, serving, console)
+    yield from _cold_starts(platform, serving, console)
     yield from _fixed(fixed, console)
     yield from _together(platform, fixed, serving, today)
     yield from _warnings(warnings)
@@ -219,6 +224,99 @@ def _models(serving: Sequence[ServingCost], console: Console) -> Iterator[Render
     sources = _sources(rate.price for cost in serving for rate in (cost.spot, cost.on_demand) if rate)
     if sources:
         yield _quiet(f"Prices from {'; '.join(sources)}.")
+
+
+def _under_traffic(platform: Platform, serving: Sequence[ServingCost], console: Console) -> Iterator[RenderableType]:
+    """What a million tokens would cost, and whether the objective holds; `plan` answers for traffic of one's own."""
+    load = article_load()
+    rows: dict[str, tuple[str, ...]] = {}
+    slow = []
+    for model, cost in zip(platform.models, serving, strict=True):
+        purchase: Purchase = "on-demand" if cost.spot_use == "never" else "spot"
+        rate = cost.rate(purchase)
+        if rate is None:
+            rows[model.name] = (_UNKNOWN,)
+            continue
+        volume = platform.node_pool(model.accelerator.family).volume
+        found = as_it_is(model, instance_type(rate.instance), purchase, load, region=platform.region, volume=volume)
+        if not found.is_feasible:
+            slow.append(f"{model.name} on {rate.instance} does not hold its objective: {found.reason}.")
+            rows[model.name] = ("does not hold",)
+            continue
+        rows[model.name] = (
+            f"{found.replicas} × {rate.instance} {purchase}, {found.provenance}",
+            f"{found.time_to_first_token_seconds or 0:.1f} s",
+            _amount(found.monthly_usd),
+            _amount(found.usd_per_million_total_tokens),
+            _error_bar(found),
+        )
+    heads = ("Served by", "First token\nat the peak", "A month", "1M tokens\nin and out", "Error bar\nof 1M")
+    yield ""
+    yield Text(f"{load.name} each, within the objective, awake all the time", _HEADING)
+    yield from _by_model(heads, rows, console)
+    for sentence in slow:
+        yield _quiet(sentence)
+    yield _quiet(
+        f"Requests of {load.mean_input_tokens:,.0f} tokens in and {load.mean_output_tokens:,.0f} out, at the peak "
+        f"{load.peak_requests_per_second / load.mean_requests_per_second:.0f} times the mean (assumed). For traffic of "
+        "your own: `make plan TRAFFIC=trace.csv`."
+    )
+
+
+def _by_model(heads: Sequence[str], rows: Mapping[str, Sequence[str]], console: Console) -> Iterator[RenderableType]:
+    """A row for each model; where the window is too narrow, a list for each."""
+    table = _table()
+    table.add_column("Model", style=_NAME, no_wrap=True)
+    for head in heads:
+        _number(table, head)
+    for name, values in rows.items():
+        table.add_row(name, *values)
+    if _fits(table, console):
+        yield table
+        return
+    for name, values in rows.items():
+        facts = Table.grid(padding=(0, 2))
+        facts.add_column(style=_QUIET, no_wrap=True)
+        facts.add_column(overflow="fold")
+        for head, value in zip(heads, values, strict=False):
+            facts.add_row(head.replace("\n", " "), value)
+        yield Text(name, _NAME)
+        yield Padding(facts, (0, 0, 0, 2))
+
+
+def _error_bar(found: Alternative) -> str:
+    low, high = found.usd_per_million_total_tokens_low, found.usd_per_million_total_tokens_high
+    return f"{_amount(low)} – {'does not hold' if high is None else dollars(high)}"
+
+
+def _cold_starts(platform: Platform, serving: Sequence[ServingCost], console: Console) -> Iterator[RenderableType]:
+    """From a replica that is wanted to one that serves."""
+    rows = {}
+    for model, cost in zip(platform.models, serving, strict=True):
+        rate = cost.spot or cost.on_demand
+        start = cold_start(platform, model, instance_type(rate.instance if rate else cost.instances[0]))
+        seconds = {phase.name: phase.seconds for phase in start.phases}
+        rows[model.name] = tuple(
+            f"{each:,.0f} s"
+            for each in (
+                start.launch_seconds,
+                seconds["image"],
+                seconds["weights"] + seconds.get("artifacts", 0),
+                seconds.get("compile", 0) + seconds["load"] + seconds["ready"],
+                start.total_seconds,
+                start.with_image_seconds,
+                start.warm_seconds,
+            )
+        )
+    heads = ("Node", "Image", "Weights,\ngraphs", "Load", "Fresh node", "Image there", "Warm node")
+    low, high = ARTICLE_SECONDS
+    yield ""
+    yield Text("Cold start: from a replica that is wanted to one that serves", _HEADING)
+    yield from _by_model(heads, rows, console)
+    yield _quiet(
+        "Node, image and engine start as measured publicly, the rest computed from bytes and rates; the article says "
+        f"{low} to {high} s. An image from a snapshot: node_pools.<family>.image_preload.snapshot."
+    )
 
 
 def _models_table(serving: Sequence[ServingCost]) -> Table:

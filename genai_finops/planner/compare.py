@@ -11,11 +11,11 @@ from decimal import ROUND_HALF_UP, Decimal
 from math import ceil
 from typing import Any, Final
 
-from genai_finops.catalog import Purchase, published_costs
+from genai_finops.catalog import InstanceType, Purchase, published_costs
 from genai_finops.planner import money
 from genai_finops.planner.fixed_cost import volume_usd_month
-from genai_finops.planner.layouts import Fit, fits
-from genai_finops.planner.objectives import slowness
+from genai_finops.planner.layouts import Fit, fit, fits
+from genai_finops.planner.objectives import slowness, target_of
 from genai_finops.planner.performance.model import MeasuredProfile, replica_performance
 from genai_finops.planner.performance.replica import ReplicaPerformance
 from genai_finops.planner.provenance import worst
@@ -140,6 +140,21 @@ def compare(
         evidence=tuple(evidence()),
         notes=tuple(_notes(load)),
     )
+
+
+def as_it_is(
+    model: Model,
+    instance: InstanceType,
+    purchase: Purchase,
+    load: ComparedLoad,
+    *,
+    region: str,
+    volume: Volume,
+) -> Alternative:
+    """The same for one way alone: a model in its layout, on one type, bought in one way."""
+    volume_usd_hour = volume_usd_month(volume) / HOURS_A_MONTH
+    price = money.price_used(region, instance, purchase, volume_usd_hour)
+    return _alternative(fit(model, instance, model.tensor_parallel_size), price, load, target_of(model), ())
 
 
 def evidence() -> Iterator[Evidence]:

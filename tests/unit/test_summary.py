@@ -11,6 +11,9 @@ from decimal import Decimal
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from genai_finops.catalog import instance_type
+from genai_finops.planner.cold_start import cold_start
+from genai_finops.planner.compare import article_load, as_it_is
 from genai_finops.planner.fixed_cost import dollars, fixed_monthly_cost, serving_cost
 from genai_finops.spec import Platform, problems, warnings
 from genai_finops.spec.platform import Budget
@@ -276,3 +279,34 @@ def test_importing_it_starts_neither_the_cdk_nor_the_heavy_parts_of_rich() -> No
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split()
     assert not {"jsii", "aws_cdk", "cdk8s", "rich.markdown", "rich.syntax", "rich.progress", "pygments"} & {*loaded}
+
+
+def test_what_a_million_tokens_cost_is_there_with_its_error_bar() -> None:
+    of = platform("default")
+    [model] = of.models
+    volume = of.node_pool("inf2").volume
+    found = as_it_is(model, instance_type("inf2.8xlarge"), "spot", article_load(), region=of.region, volume=volume)
+    line = next(line for line in summary(of).splitlines() if line.startswith(f"{model.name} ") and "spot" in line)
+    assert f"{found.replicas} × inf2.8xlarge" in line
+    assert found.usd_per_million_total_tokens_low < found.usd_per_million_total_tokens
+    for usd in (found.monthly_usd, found.usd_per_million_total_tokens, found.usd_per_million_total_tokens_high):
+        assert dollars(usd) in line
+
+
+def test_a_model_that_cannot_hold_its_objective_says_why() -> None:
+    of = platform("default")
+    [model] = of.models
+    hopeless = model.model_copy(
+        update={"objective": model.objective.model_copy(update={"time_to_first_token_seconds": 0.1})}
+    )
+    text = words(summary(of.model_copy(update={"models": (hopeless,)})))
+    assert "llama3-8b on inf2.8xlarge does not hold its objective: " in text
+
+
+def test_cold_starts_are_shown_beside_the_articles() -> None:
+    of = platform("default")
+    found = cold_start(of, of.models[0], instance_type("inf2.8xlarge"))
+    text = summary(of)
+    for seconds in (found.total_seconds, found.with_image_seconds, found.warm_seconds):
+        assert f"{seconds:,.0f} s" in text
+    assert "the article says 180 to 300 s" in words(text)

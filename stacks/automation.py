@@ -24,7 +24,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from genai_finops.spec import Platform, names
-from genai_finops.spec.automation import operations_config, report_environment
+from genai_finops.spec.automation import operations_config
 from stacks import schedules
 from stacks.base import PlatformStack, acknowledge
 from stacks.functions import AutomationFunction, ErrorAlarm, Network, Sizing, code
@@ -269,7 +269,6 @@ class AutomationStack(PlatformStack):
                     wildcard="Cost Explorer answers for the account as a whole.",
                 ),
             ],
-            environment=report_environment(self.platform),
         )
         # Each try pays for its questions again.
         self._retry(function, dead_letters, Duration.hours(6), attempts=1)

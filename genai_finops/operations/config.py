@@ -90,6 +90,8 @@ class OperationsConfig:
         prices: by instance type, for estimates.
         budget: None when the file has none.
         output_token_weight: see `tokens.OUTPUT_WEIGHT`.
+        daily_digest: a message a day with the spend.
+        first_of_month: the same, once a month.
 
     Raises:
         ValueError: when a name stands twice.
@@ -104,6 +106,8 @@ class OperationsConfig:
     prewarm: PrewarmPolicy = field(default_factory=PrewarmPolicy)
     budget: Budget | None = None
     output_token_weight: int = OUTPUT_WEIGHT
+    daily_digest: bool = False
+    first_of_month: bool = False
 
     def __post_init__(self) -> None:
         for what, names in (

@@ -38,16 +38,9 @@ def operations_config(platform: Platform) -> OperationsConfig:
         prewarm=PrewarmPolicy(hold_seconds=prewarm.hold_seconds),
         budget=_budget(platform.budget) if platform.budget else None,
         output_token_weight=platform.cost_report.output_token_weight,
+        daily_digest=platform.cost_report.daily_digest,
+        first_of_month=platform.cost_report.first_of_month,
     )
-
-
-def report_environment(platform: Platform) -> dict[str, str]:
-    """Variables of the budget function beside those of all functions: which messages are wanted."""
-    report = platform.cost_report
-    return {
-        "DAILY_DIGEST": str(report.daily_digest).lower(),
-        "FIRST_OF_MONTH": str(report.first_of_month).lower(),
-    }
 
 
 def _model(model: Model) -> ModelConfig:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from lambdas.adapters.observability import logger, metrics, tracer
 from lambdas.budget_alerts.report import report
-from lambdas.budget_alerts.settings import report_settings
 from lambdas.runtime import runtime
 
 if TYPE_CHECKING:
@@ -18,5 +17,5 @@ if TYPE_CHECKING:
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """The schedule's event says nothing that the clock does not: a run that is late or doubled reports the present."""
-    found = report(runtime(), report_settings())
+    found = report(runtime())
     return {"gross_usd": str(found.gross_usd), "alerts": list(found.alerts)}

@@ -19,7 +19,6 @@ from lambdas.adapters.kubernetes_errors import KubernetesError
 from lambdas.adapters.observability import NAMESPACE, logger, metrics
 from lambdas.adapters.prometheus import PrometheusError, PrometheusUnreachableError
 from lambdas.budget_alerts.prices import token_prices
-from lambdas.budget_alerts.settings import ReportSettings
 from lambdas.budget_alerts.spend import Spend, ask
 from lambdas.memory import LEVEL, TOLD, told
 from lambdas.reconcile import Reconciled, evaluate
@@ -45,7 +44,7 @@ class Reported:
     alerts: tuple[str, ...]
 
 
-def report(runtime: Runtime, settings: ReportSettings) -> Reported:
+def report(runtime: Runtime) -> Reported:
     """Ask, remember, act, tell.
 
     Raises:
@@ -65,7 +64,7 @@ def report(runtime: Runtime, settings: ReportSettings) -> Reported:
         prices = _prices(runtime, spend, found, now)
         _measure(runtime, spend.spending, live, prices)
         news = [*_alerts(runtime, due, spend.spending, live, now), *_tags(runtime, spend.spending, now)]
-        news += _digests(runtime, settings, spend.spending, live, prices, now)
+        news += _digests(runtime, spend.spending, live, prices, now)
         problems += map(str, telling.send(runtime, news, now))
     if problems:
         raise ReportError("\n".join(problems))
@@ -140,7 +139,6 @@ def _tags(runtime: Runtime, spending: Spending, now: datetime) -> Iterator[News]
 
 def _digests(
     runtime: Runtime,
-    settings: ReportSettings,
     spending: Spending,
     live: LiveEstimate,
     prices: Mapping[str, TokenPrice],
@@ -148,9 +146,9 @@ def _digests(
 ) -> Iterator[News]:
     """One a day at most, whichever of the two asks for it."""
     message = alerts.digest(runtime.config, spending, live, prices, now)
-    if settings.daily_digest:
+    if runtime.config.daily_digest:
         yield News(f"digest/{now.astimezone(UTC):%Y-%m-%d}", message)
-    elif settings.first_of_month:
+    elif runtime.config.first_of_month:
         yield News(f"digest/{now.astimezone(UTC):%Y-%m}", message)
 
 

@@ -7,10 +7,8 @@ import pytest
 
 from genai_finops.operations.budget import Budget, Threshold
 from genai_finops.operations.pauses import PAUSED_REPLICAS
-from lambdas.adapters.settings import SettingsError
 from lambdas.budget_alerts.prices import PRICE
 from lambdas.budget_alerts.report import ReportError
-from lambdas.budget_alerts.settings import ReportSettings
 from lambdas.memory import REPORT
 from tests.integration.lambdas.events import fixture_event
 from tests.integration.lambdas.world import model
@@ -285,7 +283,7 @@ def test_a_million_tokens_cost_what_aws_charged_on_the_day_they_were_served(worl
 
 def test_without_tokens_the_price_is_not_available(world):
     """Case 32."""
-    world.report_settings = ReportSettings(DAILY_DIGEST=True)
+    world.start(daily_digest=True)
     world.look_at_costs(page(usage("50")), FORECAST)
     assert (prices(world)["chat"].input, prices(world)["chat"].output) == (None, None)
     ((_, text),) = world.mail()
@@ -302,7 +300,7 @@ def test_models_of_one_family_share_its_bill_by_the_hours_and_worth_of_their_rep
 
 
 def test_a_price_that_jumps_a_hundredfold_is_not_believed(world):
-    world.report_settings = ReportSettings(DAILY_DIGEST=True)
+    world.start(daily_digest=True)
     world.tokens = {"chat": (1_000_000, 0)}
     world.look_at_costs(page(usage("1")), FORECAST)
     world.pass_(days=1)
@@ -318,14 +316,14 @@ def test_without_prometheus_costs_are_told_all_the_same(world):
 
 
 def test_what_runs_now_is_shown_as_an_estimate_beside_what_aws_says(world):
-    world.report_settings = ReportSettings(DAILY_DIGEST=True)
+    world.start(daily_digest=True)
     world.look_at_costs(page(usage("50")), FORECAST)
     ((_, text),) = world.mail()
     assert "Nodes running now: $0.30 an hour (spot $0.30), estimate at catalog prices" in text
 
 
 def test_a_digest_comes_once_a_day_when_asked_for(world):
-    world.report_settings = ReportSettings(DAILY_DIGEST=True, FIRST_OF_MONTH=True)
+    world.start(daily_digest=True, first_of_month=True)
     for _ in range(2):
         world.look_at_costs(page(usage("50")), FORECAST)
     world.pass_(days=1)
@@ -334,7 +332,7 @@ def test_a_digest_comes_once_a_day_when_asked_for(world):
 
 
 def test_the_first_message_of_a_month_comes_once_when_asked_for(world):
-    world.report_settings = ReportSettings(FIRST_OF_MONTH=True)
+    world.start(first_of_month=True)
     for _ in range(2):
         world.look_at_costs(page(usage("50")), FORECAST)
         world.pass_(days=1)
@@ -344,8 +342,3 @@ def test_the_first_message_of_a_month_comes_once_when_asked_for(world):
 def test_a_platform_without_a_budget_still_knows_what_it_costs(world):
     world.start(budget=None)
     assert world.look_at_costs(page(usage("850")), FORECAST).result == {"gross_usd": "850", "alerts": []}
-
-
-def test_a_switch_that_is_neither_on_nor_off_is_refused_at_the_start():
-    with pytest.raises(SettingsError, match="DAILY_DIGEST is 'perhaps': use true or false"):
-        ReportSettings.of({"DAILY_DIGEST": "perhaps"})

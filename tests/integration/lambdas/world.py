@@ -17,7 +17,6 @@ from genai_finops.operations.windows import Schedule, Window, parse_days, parse_
 from lambdas import runtime as runtimes
 from lambdas.adapters.settings import Settings
 from lambdas.budget_alerts import handler as budget_alerts
-from lambdas.budget_alerts.settings import ReportSettings
 from lambdas.scheduled_scaling import handler as scheduled_scaling
 from lambdas.spot_interruption import handler as spot_interruption
 from tests.support import aws_api
@@ -142,7 +141,6 @@ class World:
         self.monkeypatch = monkeypatch
         self._folder = folder
         self._number = next(_numbers)
-        self.report_settings = ReportSettings()
         self.requests = {}
         self.tokens = {}
         self.samples = {}
@@ -241,7 +239,6 @@ class World:
         self.runtime = self.another()
         for module in (spot_interruption, scheduled_scaling, budget_alerts):
             self.monkeypatch.setattr(module, "runtime", lambda: self.runtime)
-        self.monkeypatch.setattr(budget_alerts, "report_settings", lambda: self.report_settings)
 
     def another(self):
         """One more execution environment, at the same time."""

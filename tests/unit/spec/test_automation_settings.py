@@ -12,10 +12,9 @@ from genai_finops.operations.config import OperationsConfig
 from genai_finops.operations.prewarm import PrewarmPolicy
 from genai_finops.operations.windows import Hours, SpecialDays
 from genai_finops.spec import automation, names
-from genai_finops.spec.automation import operations_config, report_environment
+from genai_finops.spec.automation import operations_config
 from lambdas import runtime
 from lambdas.budget_alerts import spend
-from lambdas.budget_alerts.settings import ReportSettings
 from tests import strategies
 from tests.platform_files import FILES, platform
 from tests.unit.spec.files import ALERTED, accepted, assert_says, only, refused
@@ -65,7 +64,7 @@ def test_what_the_smallest_file_leaves_out_is_what_the_rules_take_by_themselves(
     assert made.output_token_weight == OperationsConfig("x", "y", ()).output_token_weight
     (model,) = made.models
     assert (model.critical, model.schedule, model.placeholders) == (False, None, 0)
-    assert ReportSettings.of(report_environment(accepted())) == ReportSettings()
+    assert (made.daily_digest, made.first_of_month) == (False, False)
 
 
 def test_every_setting_of_interruptions_reaches_the_rules():
@@ -116,8 +115,8 @@ def test_a_threshold_only_notifies_unless_a_guardrail_says_more():
 def test_the_messages_that_are_wanted_reach_the_function():
     report = {"daily_digest": True, "first_of_month": True, "output_token_weight": 3}
     found = accepted({"budget": {"monthly_usd": 1}, "cost_report": report, "notifications": ALERTED})
-    assert ReportSettings.of(report_environment(found)) == ReportSettings(DAILY_DIGEST=True, FIRST_OF_MONTH=True)
-    assert operations_config(found).output_token_weight == 3
+    made = operations_config(found)
+    assert (made.daily_digest, made.first_of_month, made.output_token_weight) == (True, True, 3)
 
 
 def test_prices_are_those_of_every_type_that_may_be_launched():

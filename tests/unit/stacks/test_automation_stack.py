@@ -10,7 +10,6 @@ from genai_finops.spec import names
 from k8s_charts.automation import GROUP
 from lambdas.adapters.facts_table import TTL_ATTRIBUTE
 from lambdas.adapters.settings import Settings
-from lambdas.budget_alerts.settings import ReportSettings
 from lambdas.spot_interruption.events import LEAVING, parse_signs
 from stacks.schedules import looks
 from tests.assemblies import of_type, text
@@ -98,7 +97,7 @@ def test_logs_do_not_pile_up(assembly):
 def test_the_environment_is_what_the_settings_read(assembly, tmp_path):
     config = tmp_path / "platform.json"
     config.touch()
-    for name, (_, function) in functions(assembly).items():
+    for _, function in functions(assembly).values():
         variables = {key: text(value) for key, value in function["Environment"]["Variables"].items()}
         assert variables["PLATFORM_CONFIG"] == "/var/task/platform.json"
         if "ALERTS_TOPIC_ARN" in variables:
@@ -106,10 +105,6 @@ def test_the_environment_is_what_the_settings_read(assembly, tmp_path):
         read = Settings.of(variables | {"PLATFORM_CONFIG": str(config), "AWS_REGION": assembly.platform.region})
         assert read.model_namespace == names.MODEL_NAMESPACE
         known = {field.alias for field in Settings.model_fields.values()} - {"AWS_REGION"}
-        if name == "budget-alerts":
-            report = ReportSettings.of(variables)
-            assert report.daily_digest == assembly.platform.cost_report.daily_digest
-            known |= {field.alias for field in ReportSettings.model_fields.values()}
         assert variables.keys() - {"ALERTS_TOPIC_ARN"} == known - {"ALERTS_TOPIC_ARN"}
 
 

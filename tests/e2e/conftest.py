@@ -1,4 +1,6 @@
-"""A real control plane, started once per test run and only where Go is there to build it."""
+"""Real control planes, only where Go is there to build them."""
+
+from contextlib import contextmanager
 
 import pytest
 
@@ -9,16 +11,27 @@ from genai_finops.rehearsal.processes import Programs
 
 
 @pytest.fixture(scope="session")
-def control_plane(tmp_path_factory):
-    """With the definitions of everything that the platform installs, and no nodes."""
+def started(tmp_path_factory):
+    """Starts a control plane with the definitions of everything that the platform installs, and no nodes."""
     try:
         find_go()
     except BuildError as error:
         pytest.skip(str(error))
-    folder = tmp_path_factory.mktemp("rehearsal")
-    with Programs(folder / "logs") as programs:
-        plane = ControlPlane(programs, folder / "control-plane")
-        plane.start(print)
-        plane.define(definitions.files())
-        plane.apply(definitions.stand_ins())
+
+    @contextmanager
+    def start(name):
+        folder = tmp_path_factory.mktemp(name)
+        with Programs(folder / "logs") as programs:
+            plane = ControlPlane(programs, folder / "control-plane")
+            plane.start(print)
+            plane.define(definitions.files())
+            plane.apply(definitions.stand_ins())
+            yield plane, programs
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def control_plane(started):
+    with started("control-plane") as (plane, _):
         yield plane

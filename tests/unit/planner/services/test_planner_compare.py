@@ -7,11 +7,11 @@ from decimal import Decimal
 from math import ceil
 
 import pytest
-from genai_finops.planner.performance.model import replica_performance
 
 from genai_finops.catalog import instance_type
 from genai_finops.planner.compare import article_load, article_model, article_table, compare
 from genai_finops.planner.objectives import target_of
+from genai_finops.planner.performance.model import replica_performance
 from genai_finops.planner.results import ObjectiveTarget
 from genai_finops.planner.steady_state import Load, state
 from tests.platform_files import ROOT

@@ -13,6 +13,7 @@ export NODE_USE_SYSTEM_CA ?= 1
 # Reading the CDK's modules from source takes as long as a whole synth.
 unexport PYTHONDONTWRITEBYTECODE
 NODE_FIRST := PATH="$(CURDIR)/.venv/bin:$$PATH"
+FINOPS := $(PY) -m genai_finops
 CDK := $(NODE_FIRST) node_modules/.bin/cdk
 UV_PINS := .venv/bin/uv pip compile --quiet --generate-hashes --only-binary :all: --system-certs --no-emit-index-url \
 	--custom-compile-command "make lock"
@@ -59,7 +60,7 @@ hold: $(DEV) ## keep a model awake: make hold MODEL=llama3-8b UNTIL=8h (or STATE
 		$(if $(filter asleep,$(STATE)),--asleep) $(ARGS)
 
 artifacts: $(DEV) ## what the model store has of each model: size, age, and what no model asks for
-	@$(PY) -m genai_finops.supply.listing $(PLATFORM)
+	@$(FINOPS) artifacts $(PLATFORM)
 
 stage: synth ## bring a model's weights into the store, and wait: make stage MODEL=llama3-8b
 	@$(PY) -m genai_finops.supply.jobs stage $(MODEL)
@@ -70,7 +71,6 @@ compile: synth ## compile a model's graphs into the store, and wait: make compil
 ## what it would cost
 
 TRAFFIC ?=
-FINOPS := $(PY) -m genai_finops
 plan: $(PLANNER) ## the cheapest configuration that meets the objective: make plan TRAFFIC=trace.csv
 	@$(FINOPS) plan $(PLATFORM) $(if $(TRAFFIC),--traffic $(TRAFFIC)) $(ARGS)
 

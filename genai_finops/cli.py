@@ -53,6 +53,8 @@ def _errors_told() -> Iterator[None]:
     except (click.exceptions.Exit, click.Abort, click.ClickException, BrokenPipeError):
         raise  # click knows; a reader that has seen enough is none of our business
     except ModuleNotFoundError as error:
+        if error.name == "boto3":
+            raise click.ClickException("This command needs boto3: install genai-finops[supply].") from None
         if error.name not in ("numpy", "numba", "vl_convert"):
             raise
         raise click.ClickException(
@@ -462,6 +464,20 @@ def calibrate(
     write_whole(target, lambda stream: service.write_profile(profile, stream))
     output.show("calibrate", result, lambda: page.page(result))
     return result.exit_code
+
+
+@main.command(short_help="What the model store has of each model.")
+@click.argument("platform", type=_PATH)
+def artifacts(platform: Path) -> int:
+    """What the model store of PLATFORM has: weights and compiled graphs of each model, with size and age.
+
+    Asks the account that the AWS credentials are of. What is missing is named with the command that makes it.
+    """
+    found = _load(platform)
+    from genai_finops.supply import listing
+
+    click.echo(listing.listed(found))
+    return 0
 
 
 def _today() -> "date":

@@ -1,23 +1,25 @@
-"""What the store has of each model, and what it has that no model asks for: `make artifacts`."""
+"""What the store has of each model, and what it has that no model asks for: `genai-finops artifacts`."""
 
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, Final
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from genai_finops.spec import Platform, PlatformError, artifacts, load_platform, names
+from genai_finops.spec import Platform, artifacts, names
 
 MANIFEST: Final = "manifest.json"
 """Written last: what has one is whole."""
 
 _MISSING: Final = ("NoSuchKey", "404")
 _NOT_THERE: Final = "-"
+
+
+class StoreError(ValueError):
+    """The store cannot be read; says what AWS says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +118,13 @@ def connect(platform: Platform) -> Store:
     return Store(session.client("s3"), names.model_store_bucket(platform, account))
 
 
-def main(file: str) -> None:
-    """Print what the store has."""
+def listed(platform: Platform) -> str:
+    """What the store of a platform has, as a table.
+
+    Raises:
+        StoreError: when it cannot be read.
+    """
     try:
-        platform = load_platform(Path(file))
-        print(render(list(entries(platform, connect(platform))), datetime.now(UTC)))
-    except PlatformError as error:
-        sys.exit(error.render())
+        return render(list(entries(platform, connect(platform))), datetime.now(UTC))
     except (BotoCoreError, ClientError) as error:
-        sys.exit(f"The model store cannot be read: {error}")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:] or ["platform.yaml"])
+        raise StoreError(f"The model store cannot be read: {error}") from None

@@ -46,7 +46,7 @@ def model_alerts(model: Model) -> list[Alert]:
 
 
 def shared_alerts(platform: Platform) -> list[Alert]:
-    return [_launches_fail(), _pool_nearly_full(platform)]
+    return [_launches_fail(), _pool_nearly_full(platform), _supply_fails()]
 
 
 def _queue_grows(model: Model) -> Alert:
@@ -184,6 +184,23 @@ def _pool_nearly_full(platform: Platform) -> Alert:
             "node_pools.<family>.max_devices allows. At the limit new replicas stay pending."
         ),
         runbook="node-pool-nearly-full",
+    )
+
+
+def _supply_fails() -> Alert:
+    """A model that cannot be staged or compiled is not served at all on its next node."""
+    failed = series("kube_job_failed", namespace=names.MODEL_NAMESPACE, condition="true")
+    return Alert(
+        name="ModelSupplyFails",
+        expression=f"{failed} > 0",
+        for_minutes=1,
+        severity="critical",
+        summary="A model could not be staged or compiled",
+        description=(
+            "The job {{ $labels.job_name }} failed with all its retries more than 1 minute ago. Servers that need what "
+            "it makes refuse to start; those that run go on."
+        ),
+        runbook="model-supply-fails",
     )
 
 

@@ -36,6 +36,7 @@ EMITTED = {
     "kube_deployment_status_replicas_ready": {"deployment"},
     "kube_deployment_spec_replicas": {"deployment"},
     "kube_pod_status_unschedulable": {"uid"},
+    "kube_job_failed": {"job_name", "condition"},
     "kube_pod_owner": {"owner_kind", "owner_name", "owner_is_controller"},
     # Karpenter
     "karpenter_cloudprovider_errors_total": {"controller", "method", "provider", "error"},

@@ -135,7 +135,7 @@ class UnitCost:
     nothing was bought.
 
     Attributes:
-        usd_per_million_input_tokens: over prompts of all requests that arrived.
+        usd_per_million_input_tokens: over prompts of completed requests.
         usd_per_million_output_tokens: over answers that were completed.
         usd_per_good_request: over requests that met every part of the objective.
     """

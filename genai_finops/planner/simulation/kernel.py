@@ -63,7 +63,6 @@ from genai_finops.planner.simulation.layout import (
     DRAIN_OVER,
     DRAINING,
     EDGE,
-    INPUT_TOKENS,
     INTERRUPTIONS,
     LAUNCHING,
     LEVELS,
@@ -113,9 +112,7 @@ def arrive(state: Any, now: float, input_tokens: int, output_tokens: int) -> Non
     number = state.number
     state.number += 1
     state.arrived += 1
-    state.input_tokens += input_tokens
     row[ARRIVED] += 1
-    row[INPUT_TOKENS] += input_tokens
     if not can_be_served(state, input_tokens, output_tokens):
         state.refused += 1
         if number < len(request_log(state)):

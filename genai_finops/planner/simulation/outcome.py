@@ -63,7 +63,7 @@ class Counts:
         timed_out: gave up, waiting or running.
         lost: were at a replica, running or queued, when EC2 took its node away or its time to drain was over.
         good: completed within every part of the objective.
-        output_tokens: of completed requests, each counted once.
+        input_tokens, output_tokens: of completed requests, each counted once.
         wasted_output_tokens: generated for requests that did not complete, or to be computed again after an eviction.
         evictions: from the KV cache, each to be run again.
     """
@@ -88,7 +88,7 @@ class Timeline:
         start_seconds: of each bucket.
         length_seconds: the last one may be shorter.
         arrived, completed, good, input_tokens, output_tokens: of requests that arrived in the bucket, whenever they
-            end; output tokens of those that complete.
+            end; tokens of those that complete.
         waiting_mean, running_mean: requests.
         ready_mean, starting_mean: replicas.
         asleep_share: of the time.

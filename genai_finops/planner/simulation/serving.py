@@ -47,6 +47,7 @@ from genai_finops.planner.simulation.layout import (
     GAP,
     GOOD,
     IDLE,
+    INPUT_TOKENS,
     LOST,
     MEAN_GAP,
     MIXED,
@@ -154,9 +155,11 @@ def complete(state: Any, index: int, now: float) -> None:
     counts(state)[END_TO_END, class_of(edges(state), whole)] += 1
     state.end_to_end_total += whole
     state.completed += 1
+    state.input_tokens += request.input
     state.output_tokens += request.output
     row = bucket_counts(state)[request.bucket]
     row[SERVED] += 1
+    row[INPUT_TOKENS] += request.input
     row[OUTPUT_TOKENS] += request.output
     if good:
         state.good += 1

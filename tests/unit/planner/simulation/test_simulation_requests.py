@@ -341,3 +341,9 @@ def test_an_empty_chunk_is_named():
 def test_a_scenario_that_makes_no_sense_is_named(change, message):
     with pytest.raises(SimulationError, match=message):
         simulate(replace(SCENARIO, **change), traffic([0.0]))
+
+
+def test_tokens_of_requests_that_got_no_answer_are_not_what_the_money_bought():
+    outcome = simulate(SCENARIO, traffic([0.0, 1.0], [100, 10**6], [10, 10]))
+    assert (outcome.counts.completed, outcome.counts.refused) == (1, 1)
+    assert (outcome.counts.input_tokens, outcome.counts.output_tokens) == (100, 10)
